@@ -26,7 +26,7 @@ STILTED = re.compile(
 )
 OUTSIDE = re.compile(r"SPEC-DECISIONS|CONTRACT\b|\bDESIGN (?:section|\d)|\b(?:DESIGN|QUALITY|STYLE|REDESIGN)\.md|\(QUALITY, |[Uu]ser guide[,\"']|user-guide\.txt|correlation-keys\.txt|aggregate-nodes\.txt")
 
-ALLOWED = {"changelog": 25, "cxl": 67, "docs/cxl": 2, "errata": 349, "operators": 254}
+ALLOWED = {"changelog": 11, "cxl": 8, "errata": 244, "operators": 232, "storage": 9}
 """How many findings a folder may still have. Numbers only go down."""
 
 

@@ -85,27 +85,6 @@ def test_numbers_of_both_kinds_compare_by_their_value(tmp_path: Path) -> None:
     assert not folder.violations()
 
 
-ZEROS = """\
-pipeline: { name: zeros }
-nodes:
-  - type: source
-    name: o
-    config: { name: o, type: csv, path: o.csv, merge: { strategy: snapshot, primary_key: [id] }, schema: [{ name: id, type: int }, { name: f, type: float }] }
-  - { type: aggregate, name: counted, input: o, config: { group_by: [f], cxl: emit n = count(*) } }
-  - { type: output, name: out, input: counted, config: { name: out, type: csv, path: out.csv } }
-"""
-
-
-def test_the_group_of_zeros_is_zero_whichever_sign_they_have(tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
-    folder.write("pipeline.yaml", ZEROS)
-    for records, counted in (("1,-0.0\n2,0\n3,1", "0,2\n1,1\n"), ("2,0\n3,1", "0,1\n1,1\n"), ("2,-0.0\n3,1", "0,1\n1,1\n"), ("2,-0.0", "0,1\n")):
-        folder.write("o.csv", f"id,f\n{records}\n")
-        folder.run()
-        assert folder.text("out.csv") == f"f,n\n{counted}"
-    assert folder.violations() == []
-
-
 def test_an_argument_that_is_nan_is_told_as_one(tmp_path: Path) -> None:
     """`nan_in_output_field` is a NaN that CXL computed. The message does not name the internal column that holds it."""
     folder = Folder(tmp_path)

@@ -124,19 +124,6 @@ def test_one_history_on_both_engines(engine: str, tmp_path: Path) -> None:
         check(folder, tables, joins)
 
 
-def test_a_correction_touches_only_the_rows_of_its_key(tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
-    folder.write("pipeline.yaml", pipeline())
-    before, after = copy.deepcopy(FIXED[0]), copy.deepcopy(FIXED[0])
-    after["items"][1]["v"] = 4
-    for tables in (before, after):
-        write(folder, tables)
-        folder.run()
-    changes = [(row["op"], row["data"]) for row in folder.log("every") if row["epoch"] == 2]
-    assert sorted(changes, key=str) == sorted([("-R", {"id": 1, "v": 2, "low": 2}), ("+A", {"id": 1, "v": 4, "low": 2})], key=str)
-    assert [row for row in folder.log("lookup") if row["epoch"] == 2] == []
-
-
 MISS = """\
 pipeline: { name: strict }
 error_handling: { strategy: continue }
@@ -179,27 +166,6 @@ nodes:
     config: { where: "o.pid == p.pid and p.cat == c.cat", MODES, propagate_ck: driver, cxl: "emit oid = o.oid emit t = p.title emit l = c.label" }
   - { type: output, name: out, input: joined, config: { name: out, type: csv, path: out.csv } }
 """
-
-
-@pytest.mark.parametrize(
-    ("modes", "rows"),
-    [
-        ("match: first, on_miss: skip", ["O1,New,Office"]),
-        ("match: first, on_miss: error", ["O1,New,Office"]),
-        ("match: first, on_miss: null_fields", ["O1,Old,", "O2,,"]),
-        ("match: all, on_miss: skip", ["O1,New,Office"]),
-        ("match: all, on_miss: null_fields", ["O1,Old,", "O1,New,Office", "O2,,"]),
-    ],
-)
-def test_the_first_match_of_three_inputs_is_one_of_all_of_them(modes: str, rows: list[str], tmp_path: Path) -> None:
-    """ "All conjuncts must hold for a record pair to match": a row of one input that has no counterpart in the next is none."""
-    folder = Folder(tmp_path)
-    folder.write("pipeline.yaml", WHOLE.replace("MODES", modes))
-    folder.write("o.csv", "oid,pid\nO1,P1\n" + ("" if "error" in modes else "O2,P2\n"))
-    folder.write("p.csv", "pid,title,cat\nP1,Old,7\nP1,New,1\n")
-    folder.write("c.csv", "cat,label\n1,Office\n")
-    folder.run()
-    assert folder.text("out.csv").splitlines() == ["oid,t,l", *rows]
 
 
 def test_a_driver_that_matches_no_row_of_the_last_input_ends_the_run_under_on_miss_error(tmp_path: Path) -> None:

@@ -97,17 +97,6 @@ def test_one_history_on_both_engines(engine: str, mode: str, tmp_path: Path) -> 
     run(Folder(tmp_path, engine), [[7, 4, 0, None, 1], [7, 3, 4, None], [0, 9, 9]], mode)
 
 
-def test_a_record_that_changes_its_branch_leaves_the_old_one(tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
-    text = PIPELINE.replace("MODE", "exclusive").replace("path: s.csv,", "path: s.csv, merge: { strategy: snapshot, primary_key: [id] },")
-    folder.write("pipeline.yaml", text)
-    for value in (9, 2):
-        folder.write("s.csv", f"id,v\n1,{value}\n")
-        folder.run()
-    assert [(row["epoch"], row["op"]) for row in folder.log("big")] == [(1, "+A"), (2, "-R")]
-    assert [(row["epoch"], row["op"]) for row in folder.log("rest")] == [(2, "+A")]
-
-
 CLOCK = """\
 pipeline: { name: volatile }
 nodes:

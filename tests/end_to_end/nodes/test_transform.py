@@ -47,7 +47,7 @@ def stands(folder: Folder) -> tuple[str, list[tuple[str, str, str, str]]]:
     return " ".join(f"{row['id']}:{row['v']}" for row in folder.rows("out.csv")), [tuple(row[f"_cxl_dlq_{name}"] for name in names) for row in queue]  # type: ignore[misc]  # as many as there are names
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["by the run", "behind a window"])
 def test_a_check_rejects_a_record_once_and_whole(kind: str, tmp_path: Path) -> None:
     folder = laid_out(tmp_path, '{ check: n > 0, name: pos }, { check: v != "3", name: three, message: no threes }', kind)
     for rows, expected in [

@@ -71,7 +71,7 @@ def rows(counting: Counting, text: str, place: str) -> Rows:
 
 
 def same(counting: Counting, found: Rows, text: str) -> None:
-    """Assert that rows are those of a text table, whatever the order of their columns."""
+    """Assert that rows equal a text table, whatever the order of their columns."""
     names = table(text).column_names
     assert sorted(found.columns) == sorted(names)
     equals(counting.engine, found.select(names).as_frame(), text)

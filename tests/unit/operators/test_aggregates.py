@@ -1,0 +1,101 @@
+"""Aggregates, as text tables: what a delta of the input does to the groups."""
+
+from __future__ import annotations
+
+import pytest
+
+from operators.testing import bound, check
+
+
+@pytest.mark.parametrize("calls", ["emit total = sum(v)\nemit n = count(*)", "emit total = collect(v).length() * sum(v) / count(v)\nemit n = count(*)"])
+def test_groups_follow_the_changes_of_their_rows(sail, calls):
+    check(sail, bound("aggregate", {"group_by": ["g"], "cxl": calls}, "g:string, v:int"), """
+        input  | op | key | g | v
+        before | +A | 1   | x | 1
+        before | +A | 3   | y | 7
+        delta  | +A | 2   | x | 4
+        delta  | -R | 3   | y | 7
+        output | op | g | total | n
+        expect | -C | x | 1     | 1
+        expect | +C | x | 5     | 2
+        expect | -R | y | 7     | 1
+        input  | op | key | g | v
+        delta  | -C | 2   | x | 4
+        delta  | +C | 2   | x | 6
+        output | op | g | total | n
+        expect | -C | x | 5     | 2
+        expect | +C | x | 7     | 2
+    """)  # fmt: skip
+
+
+def test_offsetting_corrections_change_nothing(sail):
+    check(sail, bound("aggregate", {"group_by": ["g"], "cxl": "emit total = sum(v)"}, "g:string, v:int"), """
+        input  | op | key | g | v
+        before | +A | 1   | x | 1
+        before | +A | 2   | x | 4
+        delta  | -C | 1   | x | 1
+        delta  | +C | 1   | x | 2
+        delta  | -C | 2   | x | 4
+        delta  | +C | 2   | x | 3
+        output | op | g | total
+    """)  # fmt: skip
+
+
+def test_a_retracted_extreme_gives_way_to_the_next(sail):
+    check(sail, bound("aggregate", {"group_by": ["g"], "cxl": "emit top = max(v)\nemit one = first(v)"}, "g:string, v:int"), """
+        input  | op | key | g | v
+        before | +A | 1   | x | 1
+        before | +A | 2   | x | 7
+        before | +A | 3   | x | 7
+        delta  | -R | 2   | x | 7
+        output | op | g | top | one
+        input  | op | key | g | v
+        delta  | -R | 3   | x | 7
+        output | op | g | top | one
+        expect | -C | x | 7   | 1
+        expect | +C | x | 1   | 1
+    """)  # fmt: skip
+
+
+def test_the_group_of_zeros_is_zero_whichever_sign_they_have(sail):
+    check(sail, bound("aggregate", {"group_by": ["f"], "cxl": "emit n = count(*)"}, "f:float"), """
+        input  | op | key | f
+        before | +A | 1   | -0.0
+        before | +A | 2   | 0
+        delta  | -R | 1   | -0.0
+        output | op | f | n
+        expect | -C | 0 | 2
+        expect | +C | 0 | 1
+        input  | op | key | f
+        delta  | -C | 2   | 0
+        delta  | +C | 2   | -0.0
+        output | op | f | n
+    """)  # fmt: skip
+
+
+def test_means_of_no_value_are_null_and_null_is_a_group(sail):
+    check(sail, bound("aggregate", {"group_by": ["g"], "cxl": "emit mean = avg(v)\nemit n = count(*)"}, "g:string, v:int"), """
+        input  | op | key | g | v
+        before | +A | 1   |   |
+        delta  | +A | 2   |   | 4
+        delta  | +A | 3   | x |
+        output | op | g | mean | n
+        expect | +A | x |      | 1
+        expect | -C |   |      | 1
+        expect | +C |   | 4    | 2
+    """)  # fmt: skip
+
+
+def test_a_group_whose_statements_fail_is_a_reject_until_it_is_repaired(sail):
+    check(sail, bound("aggregate", {"group_by": ["g"], "cxl": "emit part = 12 / sum(v)"}, "g:string, v:int"), """
+        input  | op | key | g | v
+        delta  | +A | 1   | x | 2
+        delta  | +A | 2   | x | -2
+        output | op | g | part | error
+        expect | +A |   |      | aggregate_finalize
+        input  | op | key | g | v
+        delta  | +A | 3   | x | 6
+        output | op | part | error
+        expect | +A | 2    |
+        expect | -R |      | aggregate_finalize
+    """)  # fmt: skip
