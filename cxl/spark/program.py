@@ -141,7 +141,7 @@ class _Layers:
         if self.fresh and any(isinstance(node, tree.Local) and node.slot in self.fresh for node in tree.walk(expr)):
             self.flush()
         lowered = self.lowering.lower(expr) if growth(expr, self.growths) <= _MEASURED else interpreted(self.lowering, expr)
-        for name, column in self.lowering.prelude.items():  # each may read those before it
+        for name, column in self.lowering.prelude.items():  # each may read the columns before it
             self.frame = self.frame.select("*", column.alias(name))
             self.height += 1
         self.lowering.prelude.clear()

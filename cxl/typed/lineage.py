@@ -13,7 +13,7 @@ def origins(program: Program) -> Mapping[str, frozenset[str]]:
     """Return, for each emitted column, the input columns that it reads, also through let; `qualifier.name` for qualified ones."""
     uses: tuple[tree.AggregateUse | tree.WindowUse, ...] = (*program.calls, *program.windows)
     results: dict[str, frozenset[str]] = {}
-    for use in uses:  # a window call may read calls ahead of it
+    for use in uses:  # a window call may read earlier calls
         results[use.column] = _fields(use.args, {}, results) | _member(use)
     slots: dict[int, frozenset[str]] = {}
     found: dict[str, frozenset[str]] = {}

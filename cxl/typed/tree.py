@@ -1,7 +1,7 @@
 """The typed tree: made by `cxl.check`, read by both backends.
 
-Names are resolved: an input column is a `Field`, anything the program defines is a `Local` with a slot number of its own (a
-second `let x` has another slot). Implicit conversions are explicit: `Promote` turns Int to Float wherever an Int meets a Float
+Names are resolved. An input column is a `Field`. Anything the program defines is a `Local` with a slot number of its own: a
+second `let x` has another slot. Implicit conversions are explicit: `Promote` turns Int to Float wherever an Int meets a Float
 of a known type. Every node has the static type of its value, and its span. Nodes are compared by identity;
 `cxl.typed.rewrite.shape` compares what they compute.
 """

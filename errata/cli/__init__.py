@@ -15,7 +15,7 @@ from errata.cli.console import Console
 from errata.cli.exit_report import ended
 from errata.cli.group import errata
 from errata.cli.interrupts import INTERRUPTED, interruptible, leave
-from errata.core.env_references import secrets_kept
+from errata.core.env_references import collected_secrets
 
 
 def run() -> None:
@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _main(argv: Sequence[str], give_up: Callable[[], None]) -> int:
     console = Console()
-    with interruptible(give_up) as handler, secrets_kept():
+    with interruptible(give_up) as handler, collected_secrets():
         try:
             return _command(list(argv), console)
         except BrokenPipeError:

@@ -34,7 +34,7 @@ class Console:
     head_epoch: Callable[[], int | None] | None = None
     warned: set[Diagnostic] = field(default_factory=set)
 
-    def tells(self, level: str) -> bool:
+    def shows(self, level: str) -> bool:
         """Whether messages of a level are printed."""
         return LEVELS.index(level) <= LEVELS.index(self.level)
 
@@ -54,36 +54,36 @@ class Console:
             sys.stdout.write(harmless(piece) if steered else piece)
         sys.stdout.flush()
 
-    def tell(self, text: str) -> None:
+    def write(self, text: str) -> None:
         """Write to standard error, without secrets."""
         sys.stderr.write(redacted(text))
         sys.stderr.flush()
 
     def note(self, text: str, *, level: str = "info") -> None:
         """Write a line to standard error."""
-        if self.tells(level):
-            self.tell(f"{text}\n")
+        if self.shows(level):
+            self.write(f"{text}\n")
 
     def diagnostics(self, found: Iterable[Diagnostic]) -> None:
         """Print errors always, and each warning once."""
-        shown = [one for one in found if one.is_error or (self.tells("warn") and one not in self.warned)]
+        shown = [one for one in found if one.is_error or (self.shows("warn") and one not in self.warned)]
         self.warned.update(one for one in shown if not one.is_error)
         if shown:
-            self.tell(f"{as_text(shown, color=self.color)}\n")
+            self.write(f"{as_text(shown, color=self.color)}\n")
 
     def failure(self, message: str, help: str = "", details: Sequence[str] = ()) -> None:
         """Print why a command stopped."""
         head = styled("error", "bold", "red", on=self.color)
         lines = [f"{head}: {escaped(message)}", *(f"  {escaped(one)}" for one in details), *([f"  = help: {escaped(help)}"] if help else [])]
-        self.tell("\n".join(lines) + "\n")
+        self.write("\n".join(lines) + "\n")
 
     def nothing_changed(self) -> None:
         """Print the last line of a command that failed before it could change anything."""
-        self.tell(f"{NOTHING_CHANGED}\n")
+        self.write(f"{NOTHING_CHANGED}\n")
 
     def left_behind(self, next_step: str) -> None:
         """Print the last line of every other failing command: the last committed epoch, and the next step unless it is empty."""
-        self.tell(f"{self._left(f'; {next_step}' if next_step else '')}\n")
+        self.write(f"{self._left(f'; {next_step}' if next_step else '')}\n")
 
     def _left(self, next_step: str) -> str:
         if self.head_epoch is None:
@@ -112,8 +112,8 @@ def summary(result: RunResult) -> str:
         for op, count in counts.items():
             ops[op] += count
     changes = ", ".join(f"{op} {count:,}" for op, count in ops.items() if count)
-    stands = f"epoch {result.epoch}" if result.epoch is not None else "no epoch yet"
-    did = f"{stands}: {changes or 'no row changed'}" if result.committed else f"nothing changed, {stands}"
+    head = f"epoch {result.epoch}" if result.epoch is not None else "no epoch yet"
+    did = f"{head}: {changes or 'no row changed'}" if result.committed else f"nothing changed, {head}"
     rejected = f"; {result.rejected:,} rejected" if result.rejected else ""
     return f"{did[:1].upper()}{did[1:]}{rejected} ({result.seconds:.1f} s)"
 

@@ -56,7 +56,7 @@ def _stopped(console: Console, message: str, help_line: str, code: int, details:
 def _wrong_usage(error: click.ClickException | Usage, console: Console) -> int:
     """Print an error of the command's words."""
     if isinstance(error, click.UsageError) and error.ctx is not None:
-        console.tell(f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help'.\n\n")
+        console.write(f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help'.\n\n")
     if isinstance(error, click.ClickException):
         console.failure(error.format_message())
     else:
@@ -84,7 +84,7 @@ def _defect(error: BaseException, console: Console) -> int:
     last = traceback.extract_tb(error.__traceback__)[-1:]
     place = f" ({last[0].name}, line {last[0].lineno})" if last else ""
     console.failure(f"a defect of Errata: {type(error).__name__}: {error}{place}", "run again with -v for the whole trace, and report it")
-    if console.tells("debug"):
-        console.tell("".join(traceback.format_exception(error)))
+    if console.shows("debug"):
+        console.write("".join(traceback.format_exception(error)))
     console.left_behind("")
     return Exit.DEFECT

@@ -68,7 +68,7 @@ _SHORTEST_SECRET = 4
 
 
 @contextmanager
-def secrets_kept() -> Iterator[None]:
+def collected_secrets() -> Iterator[None]:
     """Collect the secrets that files read from the environment, for `redacted`, while this context is open."""
     token = _SEEN.set(set())
     try:

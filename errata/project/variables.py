@@ -1,8 +1,8 @@
 """Declared variables: found in a pipeline's document, changed there by channels, read as values.
 
-Four registries: `static` (`$vars`), `pipeline`, `source` and `record`. An entry of `pipeline.vars` is a scalar (a static variable
-and its default), a map with `type` and `default`, or, under the name of a scope, a map of such declarations. Transforms
-declare variables in `declares`.
+Four registries: `static` (`$vars`), `pipeline`, `source` and `record`. An entry of `pipeline.vars` is the default of a static
+variable, or a map with its `type` and `default`. Under the name of a scope it is a map of declarations. Transforms declare
+variables in `declares`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping

@@ -1,7 +1,5 @@
 """A pipeline's nodes and a run's changes as inline SVG, without scripts, fonts or links."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape

@@ -1,7 +1,5 @@
 """Rows and pages as HTML."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from html import escape

@@ -24,7 +24,7 @@ class Printer(Protocol):
 
     no_color: bool
 
-    def tells(self, level: str) -> bool:
+    def shows(self, level: str) -> bool:
         """Whether messages of a level are printed."""
 
     def note(self, text: str, *, level: str = "info") -> None:
@@ -34,7 +34,7 @@ class Printer(Protocol):
 @contextlib.contextmanager
 def progress(console: Printer) -> Iterator[Listener]:
     """Return a listener for the events of a run, while the context is open."""
-    if console.tells("info") and is_terminal(sys.stderr):
+    if console.shows("info") and is_terminal(sys.stderr):
         with _live(console) as listener:
             yield listener
     else:
@@ -150,7 +150,7 @@ def _live(console: Printer) -> Iterator[Listener]:
 
         def listen(event: Event) -> None:
             work.heard(event)
-            if event.kind == "node" and (event.action != "skip" or console.tells("debug")):
+            if event.kind == "node" and (event.action != "skip" or console.shows("debug")):
                 terminal.print(short_line(event, terminal.width), soft_wrap=True)
             else:
                 _message(console, event)

@@ -36,7 +36,7 @@ class Expansion:
         contracts: What ports require from the inputs of a node.
         promises: What compositions declare their last nodes to produce.
         calls: The compositions by name.
-        outputs: The node behind each output port, by `name.port`; behind the first port by name alone.
+        outputs: The node behind each output port, by `name.port`; the first port's also by name alone.
     """
 
     specs: list[NodeSpec] = field(default_factory=list)

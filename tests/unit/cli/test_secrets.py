@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from errata.cli.console import Console
-from errata.core.env_references import redacted, secrets_kept
+from errata.core.env_references import collected_secrets, redacted
 from errata.core.failures import Stopped
 from errata.yaml import parse_yaml
 
 
 def test_a_secret_is_blanked_out_while_a_command_lasts() -> None:
-    with secrets_kept():
+    with collected_secrets():
         parse_yaml(
             "a: ${secret:TOKEN}\nb: ${secret:LONG}\nc: ${secret:TINY}", env={"TOKEN": "s3cret", "LONG": "s3cret-and-more", "TINY": "on"}
         )
@@ -20,7 +20,7 @@ def test_a_secret_is_blanked_out_while_a_command_lasts() -> None:
 
 
 def test_failures_and_notes_are_blanked_out(capsys: pytest.CaptureFixture[str]) -> None:
-    with secrets_kept():
+    with collected_secrets():
         parse_yaml("a: ${secret:TOKEN}", env={"TOKEN": "s3cret"})
         console = Console()
         console.failure("401 for s3cret")
