@@ -25,7 +25,7 @@ KEY: Final = "arrivals"
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """How the content of a file arrived: its turns, each with the number of the last record that it read; the size of the file then."""
+    """How the content of a file arrived: its turns, each with the last record that it read, and the file's size then."""
 
     turns: tuple[tuple[int, int], ...]
     size: int = 0
@@ -54,7 +54,7 @@ def arrivals_in(told: Iterable[Mapping[str, Any]]) -> dict[str, Arrival]:
 
 
 def kept(arrivals: Mapping[str, Arrival], files: Sequence[FileRecord]) -> dict[str, list[list[int]]]:
-    """What the ledger keeps of arrivals once the runs that they are read from are forgotten: by path, the turns of files that are there. What was new comes last."""
+    """Return the arrivals that the ledger stores when earlier runs are forgotten: turns of the present files by path. New records come last."""
     turn = max((one.last for one in arrivals.values()), default=0) + 1
     found = {}
     for record in (record for record in files if record.present):
@@ -99,7 +99,7 @@ def _pieces(part: Part, arrival: Arrival | None, latest: int) -> Iterable[tuple[
 
 
 def replaced_places(events: DataFrame, splits: Sequence[Split], engine: Engine) -> DataFrame:
-    """Events whose `_order` is the place of the piece that they arrived in."""
+    """Return events whose `_order` is the place of the piece they arrived in."""
     if not splits:
         return events
 

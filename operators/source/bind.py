@@ -1,4 +1,4 @@
-"""Source nodes: what is checked of them and which rows they give (user guide, "Source Nodes")."""
+"""Checks of a source node before it runs."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def _check_columns(config: SourceConfig, report: Any, problems: Problems) -> Non
 
 
 def _named_fields(config: SourceConfig) -> Sequence[tuple[str, str, tuple[str | int, ...]]]:
-    """Fields that the configuration names besides the schema, with the code and place of a wrong one."""
+    """Fields that the configuration names outside the schema, each with the code and the place of its diagnostic."""
     named: list[tuple[str, str, tuple[str | int, ...]]] = []
     named += [(field, "E153", ("config", "correlation_key")) for field in config.correlation_key]
     named += [(field, "E215", ("config", "merge", "primary_key")) for field in config.merge.primary_key]

@@ -1,4 +1,4 @@
-"""The configuration of a source node (user guide, "Source Nodes"; CONTRACT, "Source keys")."""
+"""Configuration of a source node. Keys and defaults are in `docs/reference/sources.md`."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
@@ -87,7 +87,7 @@ def _some(names: list[str]) -> list[str]:
 
 
 class Merge(Strict):
-    """How a new version of the input becomes changes (CONTRACT, "Source keys that Errata adds")."""
+    """How a new version of the input becomes changes."""
 
     strategy: Literal["snapshot", "append", "ledger", "changelog", "upsert"] = "snapshot"
     primary_key: Annotated[list[str], AfterValidator(_once), AfterValidator(_some)] = Field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What became of a source's files since the last epoch: kept, touched, changed, grown, added, removed, moved."""
+"""Changes of a source's files since the last epoch: added, changed, grown, removed, moved."""
 
 from __future__ import annotations
 
@@ -39,16 +39,21 @@ class ContentHash(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """One file of a source as an epoch left it, kept in the ledger.
+    """One file of a source after an epoch, as the ledger stores it.
 
-    `path` as discovery gave it, `label` its place among the source's files, `rows` its records (rejected ones too), `dense`
-    whether record n has label n, `undeclared` the columns beyond the schema with their types. `present` is false of a file that is
-    gone and whose records stand all the same: sources keep what was once delivered, and a revert brings back what was. Of the
-    former `replaced` true once its earlier content was overwritten. `shifted`: it was changed, so that records under a primary key, which
-    keep the row that they were read from, may stand in others. Of a Delta table `version` is the one that was read and `hash` tells it from
-    others; `dense` is false where other rows stand than it had. `stored_as`: the path that its records have in `_file`, where that is not its own: it
-    took the place of another file. `arrived`: of a delivery, the epoch that first read its present content. `listed`: the source's state has the list of its stretches (`operators.source.diff.chunk_index`),
-    and its records stand as they are listed.
+    Attributes:
+        path: Path as discovery found it.
+        label: Position among the source's files.
+        rows: Number of records, rejects included.
+        dense: Whether record n has order key n. For a Delta table: whether the live rows are those of the table.
+        undeclared: Columns outside the schema, with their types.
+        present: False for a missing file whose records are live: a delivery, or rows that a revert restored.
+        replaced: Whether earlier content of a delivery was overwritten.
+        version: Version of a Delta table; `hash` distinguishes tables.
+        shifted: Whether the file changed, so that keyed records may have another row number than stored.
+        listed: Whether the state has the file's chunk list, and it matches the live rows.
+        stored_as: Path of its records in `_file`, where the file took the place of another one.
+        arrived: Epoch that first read the present content of a delivery.
     """
 
     path: str
@@ -78,7 +83,7 @@ class FileRecord:
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> FileRecord:
-        """A record out of the ledger; members of other versions are passed over."""
+        """Return a record from the ledger."""
         known = {field.name: value[field.name] for field in fields(cls) if field.name in value}
         undeclared = tuple((name, type_) for name, type_ in value.get("undeclared", ()))
         return cls(**{**known, "label": tuple(value["label"]), "undeclared": undeclared})
@@ -89,19 +94,24 @@ class FileRecord:
         return tuple(map(cls.of, entry.get("files", ())))
 
     def partly(self) -> FileRecord:
-        """The same file, of which something was passed over: the next run finds it changed."""
+        """Return the same file marked as changed, since a change in it was ignored in this run."""
         return replace(self, mtime_ns=0, hash="")
 
     def seen(self, file: Found) -> bool:
-        """Whether the file is, by size and time, the one that was read."""
+        """Whether size and time are those of the file that was read."""
         return (self.size, self.mtime_ns) == (file.size, file.mtime_ns)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is to be read of a file: all of it, or what stands behind its first `rows` records, which took `start` bytes (0: not known).
+    """The part of a file to read.
 
-    `ranges`: what it is to be read by, where that is known; then it may be less than all, and the number of the record's rows is known too.
+    Attributes:
+        record: The file.
+        start: Bytes of the records that were read already; 0: not known.
+        rows: Number of these records.
+        order: Position of the file in discovery order, from 0.
+        ranges: Ranges to read, where they are known; they may be less than the whole file.
     """
 
     record: FileRecord
@@ -119,11 +129,14 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class FileChanges:
-    """The files of a source in discovery order with their labels, and what is to be done.
+    """The files of a source in discovery order, and what to do with them.
 
-    `now` has every file that the source remembers (of added and changed ones `rows` is still that of before); `added` and
-    `changed` are to be read, of `grown` ones only what is new; `removed` are records of versions whose rows go; a file that
-    moved is removed and added.
+    Attributes:
+        now: All files that the source knows; `rows` of added and changed ones are those of the last epoch.
+        added: Files to read.
+        changed: Files to read again.
+        removed: Entries whose rows go. A moved file is removed and added.
+        grown: New ends of files.
     """
 
     now: tuple[FileRecord, ...]
@@ -150,18 +163,18 @@ class FileChanges:
         return f"files: {', '.join(parts)}" if parts else None
 
     def from_nothing(self) -> FileChanges:
-        """The same files, all that are there to be read again in the places that they have."""
+        """Return the same files, all present ones to be read again in their positions."""
         return FileChanges(self.now, (), tuple(record for record in self.now if record.present), self.removed)
 
 
 def compare_files(found: Sequence[Found], known: Sequence[FileRecord], content_hash: ContentHash) -> FileChanges:
-    """Compare what discovery found with the last epoch. A file is unchanged by size and mtime, else by its hash; one that once took the place of another is a new one."""
+    """Compare discovered files with the last epoch. A file is unchanged by size and time, else by its hash."""
     by_path = {record.path: record for record in known if record.stored_as is None}
     return _compared(found, known, content_hash, [by_path.get(file.name) for file in found])
 
 
 def compare_contents(found: Sequence[Found], known: Sequence[FileRecord], content_hash: ContentHash) -> FileChanges:
-    """As `compare_files`, for records whose files nobody asks for: a new file that comes where one went takes its place, as if that had changed."""
+    """Compare files whose paths nobody reads: a new file between the same neighbours takes the place of a missing one."""
     by_path = {record.path: record for record in known}
     present = [by_path.get(file.name) for file in found]
     changes = _compared(found, known, content_hash, _with_successors(present, found, known))
@@ -220,7 +233,7 @@ def _placed(made: list[FileRecord | None], new: Sequence[int], gone: Sequence[Fi
 
 
 def stored_apart(record: FileRecord, before: FileRecord | None, taken: Collection[str]) -> FileRecord:
-    """A file that is added, by a path for its records that no other file's have; one that moved (it was `before`) keeps that of its records."""
+    """Return an added file with a path for its records that no other file has. A file that moved (`before`) keeps its records' path."""
     if before is not None:
         return replace(record, stored_as=before.stored_as)
     names = chain([record.path], (f"{record.path}#{number}" for number in count(2)))
@@ -235,16 +248,16 @@ def _restored(known: Sequence[FileRecord], found: Sequence[Found]) -> list[FileR
 
 
 def in_order(present: Sequence[FileRecord | None]) -> set[int]:
-    """Positions of files that were known and kept their order among each other: the longest such selection."""
+    """Return the positions of the known files that kept their order: the longest such selection."""
     positions = [at for at, record in enumerate(present) if record is not None]
     kept = longest_in_order([record.label for record in present if record is not None])
     return {positions[at] for at in kept}
 
 
 def labels(present: Sequence[FileRecord | None], stays: set[int], known: Sequence[FileRecord]) -> list[Label]:
-    """A label for each found file: its own where it stays, new ones between those of its neighbours.
+    """Return a position for each discovered file: its own where it stays, else a new one between its neighbours.
 
-    No new label is one of a known file, so that no row of a file that goes shares its key with one that comes.
+    No new position equals one of a known file, so that rows of removed and of added files never share a key.
     """
     taken = sorted(record.label for record in known)
     made: list[Label] = []
@@ -293,15 +306,15 @@ def longest_ascending(values: list[int]) -> list[int]:
 
 
 def longest_in_order(labels: list[tuple[int, ...]]) -> set[int]:
-    """Positions of a longest selection of labels that ascend: the files that kept their place."""
+    """Return the positions of a longest ascending selection of file positions."""
     ranks = {label: rank for rank, label in enumerate(sorted(set(labels)))}
     return set(longest_ascending([ranks[label] for label in labels]))
 
 
 def comparison(strategy: str, *, by_content: bool) -> Compare:
-    """How a merge strategy compares files with those of the last epoch: a snapshot's are what is there now, those of all others are deliveries.
+    """Return how a merge strategy compares files: snapshots by what is present, all others by what was delivered.
 
-    `by_content`: records are told apart by their values, and nobody asks for their files.
+    `by_content`: records are identified by their values, and no program reads their files.
     """
     if strategy != "snapshot":
         return compare_deliveries
@@ -309,7 +322,7 @@ def comparison(strategy: str, *, by_content: bool) -> Compare:
 
 
 def compare_deliveries(found: Sequence[Found], known: Sequence[FileRecord], content_hash: ContentHash) -> FileChanges:
-    """Compare what discovery found with what was delivered. Files that are gone stay among `now`, behind the others."""
+    """Compare discovered files with earlier deliveries. Missing files remain in `now`, after the others."""
     by_path = {record.path: record for record in known}
     present = [by_path.get(file.name) for file in found]
     now: list[FileRecord] = []
@@ -354,17 +367,17 @@ REWRITTEN = {
     "upsert": "it counts as a new delivery: its records replace those of their keys, and keys that it has no more keep their rows",
     "changelog": "it counts as a new delivery: each of its operations is applied to what stands now",
 }
-"""What a strategy does with a file that was read and has other content now. A snapshot compares, `append` ends the run."""
+"""How each strategy treats a file whose content was replaced. A snapshot compares it; `append` ends the run."""
 
 
 def rewritten(strategy: str, changes: FileChanges) -> Iterator[str]:
-    """Warnings of files whose content was replaced after they were read."""
+    """Yield warnings for files whose content was replaced after they were read."""
     for record in changes.changed if strategy in REWRITTEN else ():
         yield f"{record.path} was read before and has changed: under 'merge: {strategy}' {REWRITTEN[strategy]}"
 
 
 def out_of_turn(changes: FileChanges) -> list[str]:
-    """The paths of new and grown files ahead of a file that was read already, in discovery order."""
+    """Return the paths of new and grown files that precede a file read earlier, in discovery order."""
     moved = {*(record.path for record in changes.added), *(part.record.path for part in changes.grown)}
     added = {record.path for record in changes.added}
     read = [order for order, record in enumerate(changes.now) if record.present and record.rows and record.path not in added]
@@ -372,7 +385,7 @@ def out_of_turn(changes: FileChanges) -> list[str]:
 
 
 def is_late(changes: FileChanges) -> bool:
-    """Whether something new stands before something that was read already, so that it is not simply the latest."""
+    """Return whether new content precedes content that was read earlier."""
     fresh = {record.path for record in (*changes.added, *changes.changed)}
     moved = fresh | {part.record.path for part in changes.grown}
     places = [order for order, record in enumerate(changes.now) if record.path in moved]
@@ -381,6 +394,6 @@ def is_late(changes: FileChanges) -> bool:
 
 
 def is_whole_history(changes: FileChanges) -> bool:
-    """Whether everything that was ever delivered can be read again."""
+    """Return whether every delivery can be read again."""
     overwritten = {record.path for record in changes.changed}
     return all(record.present and not record.replaced and record.path not in overwritten for record in changes.now)

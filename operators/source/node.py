@@ -22,7 +22,7 @@ from storage.formats.layouts import load_layout
 
 
 class SourceNode(BoundNode):
-    """A source. Its changelog is made from its files by its merge strategy; `shape` says what its rows carry."""
+    """A source. Its merge strategy makes its changelog from its files; `shape` describes its rows."""
 
     kind = "source"
     is_source = True
@@ -53,12 +53,12 @@ class SourceNode(BoundNode):
 
     @property
     def keyed(self) -> bool:
-        """Whether records are told apart by their values: a primary key, or all of them in a table."""
+        """Whether records are identified by values: a primary key, or all columns of a table."""
         return self.output.key.types is not None
 
     @property
     def keeps_state(self) -> bool:
-        """Whether it may keep the lists of its files' stretches (`operators.source.diff.chunk_index`)."""
+        """Whether it may store chunk lists of its files (`operators.source.diff.chunk_index`)."""
         return not self.versioned and self.config.merge.strategy == "snapshot"
 
     @property
@@ -95,7 +95,7 @@ class SourceNode(BoundNode):
         return {section.name: section.where for section in self._reader.plan.sections if section.kind == "segment"}
 
     def reader(self) -> Any:
-        """What reads the source's files: the reader of its format; of a service's kept records that of JSON lines."""
+        """Return the reader of the source's files; the fetched records of a service are JSON lines."""
         plan = replace(self._reader.plan, document="_doc" in self.output.hidden)
         if self.config.service is None:
             return replace(self._reader, plan=plan)
@@ -111,12 +111,12 @@ class SourceNode(BoundNode):
         return self._reader
 
     def notes(self) -> Sequence[str]:
-        """What the source asks for that its format does not have."""
+        """Return warnings about options that the format lacks."""
         return tuple(self._reader.notes())
 
     @property
     def kept(self) -> Path | None:
-        """The file in which the records of a service are kept; None for files, and where nothing was told of a place."""
+        """The file with the fetched records of a service; None for files, and where no place is configured."""
         return None if self.config.service is None or self.fetched is None else self.fetched / self.name / "records.ndjson"
 
     def beside(self) -> Mapping[str, Any]:
@@ -138,7 +138,7 @@ class SourceNode(BoundNode):
 
 
 def _unread(config: SourceConfig) -> Any:
-    """What of a source's configuration does not change the rows that it gives."""
+    """Return the configuration keys that do not affect the rows."""
     return dict.fromkeys(("description", "files", "transport", *config.matchers()), True) | {"schema_": {"__all__": {"optional"}}}
 
 

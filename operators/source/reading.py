@@ -1,4 +1,4 @@
-"""Reading files into op rows: small ones on the driver, large ones in ranges on the executors (DESIGN section 8)."""
+"""Files read into op rows: small ones on the driver, large ones in ranges by the engine's tasks."""
 
 from __future__ import annotations
 
@@ -29,14 +29,21 @@ if TYPE_CHECKING:
     Rows: TypeAlias = NDArray[np.int64]
 
 SMALL_BYTES = 2 << 20
-"""Files that have no more bytes together are read on the driver."""
+"""Files with at most this many bytes together are read on the driver."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileReader:
-    """Reads the files of one source. `number` is the source's first key byte; `folder` is where relative paths start.
+    """Reads the files of one source.
 
-    `limit`: only so many records, the first ones, for a preview.
+    Attributes:
+        reader: Reader of the format.
+        shape: Shape of the op rows.
+        number: The source's first key byte.
+        folder: Where relative paths start.
+        limit: Number of records that a preview reads.
+        kept: The only file of a source that reads a service.
+        local: Returns the local copy to read in place of a file.
     """
 
     reader: Reader
@@ -84,7 +91,7 @@ class FileReader:
         return shaped_schema(self.shape, self.reader.schema())
 
     def small(self, parts: Sequence[Part]) -> tuple[pa.Table, list[FileRecord]]:
-        """The op rows of files, read here, and the files' records with the rows that they turned out to have."""
+        """Return the op rows of files, read on the driver, and the files' entries with their row counts."""
         batches: list[pa.RecordBatch] = []
         counted: list[FileRecord] = []
         left = self.limit
@@ -107,7 +114,7 @@ class FileReader:
                 yield _finish(batch, task.attached, self.shape, self.schema(), _dynamic(part.record))
 
     def tasks(self, part: Part) -> list[Task]:
-        """The ranges that together read a part; the first ones may hold records that were read already, which are dropped."""
+        """Return the ranges of a part. The first ones may contain records that were read already; these are dropped."""
         from storage.formats.tasks import Task, tail_tasks, tasks_of
 
         record = part.record
@@ -119,13 +126,13 @@ class FileReader:
         return tasks_of(reader, path, record.path, attached) if tail is None else tail
 
     def continues(self, part: Part) -> bool:
-        """Whether what is new in a file can be read without what stands before it."""
+        """Whether the new end of a file can be read without what precedes it."""
         from storage.formats.tasks import tail_tasks
 
         return bool(part.start) and tail_tasks(self.reader, self.path(part.record), part.record.path, part.start, part.rows + 1) is not None
 
     def counted(self, part: Part) -> FileRecord:
-        """The file's record with its number of rows: those before its last range are known, the last range is read."""
+        """Return the file's entry with its number of rows, by reading the last range."""
         from storage.formats.tasks import read_task
 
         last = self.tasks(part)[-1]
@@ -133,9 +140,9 @@ class FileReader:
         return replace(part.record, rows=max(rows, part.rows))
 
     def large(self, engine: Engine, parts: Sequence[Part], places: Mapping[int, Rows] | None = None) -> DataFrame:
-        """The op rows of files, read in ranges by the engine's tasks; files with the same undeclared columns together.
+        """Return the op rows of files, read in ranges by the engine's tasks.
 
-        `places`: only the ranges that hold these row numbers, by the files' order; the other rows of those ranges come too.
+        `places`: row numbers by file position. Only ranges with one of these rows are read; their other rows come too.
         """
         alike = [list(group) for _, group in groupby(sorted(parts, key=_columns), key=_columns)]
         frames = [self.spread(engine, group[0].record, [task for part in group for task in self._among(part, places)]) for group in alike]
@@ -167,13 +174,13 @@ class FileReader:
 
 
 def _beside(frames: Sequence[DataFrame]) -> DataFrame:
-    """All rows of frames that tasks read. Sail does not find their columns once more is selected and united, unless each of them is a selection in an order of its own."""
+    """Unite frames that tasks read. On Sail each one needs a selection in an order of its own, or its columns are not found."""
     names = frames[0].columns
     return chosen(united(*(chosen(frame, names[::-1]) for frame in frames)), names)
 
 
 def holding(tasks: Sequence[Task], rows: Rows) -> list[Task]:
-    """The ranges of a file in which the records of these numbers stand."""
+    """Return the ranges that contain the records with these row numbers."""
     starts = np.array([task.part.first_row for task in tasks])
     return [tasks[at] for at in np.unique(np.searchsorted(starts, rows, side="right") - 1).tolist()]
 

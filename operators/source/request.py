@@ -1,4 +1,4 @@
-"""What a merge strategy works on, what it makes of it, and where strategies are found by name (CONTRACT, `merge:`)."""
+"""Input and result of merge strategies, and the strategies by name."""
 
 from __future__ import annotations
 
@@ -23,45 +23,47 @@ if TYPE_CHECKING:
 
 
 class InputChanged(Exception):
-    """Input that a merge strategy cannot take: a primary key that is not one, history that was rewritten (exit 4)."""
+    """Input that a merge strategy refuses: a primary key that is not unique, history that was rewritten."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResumePoint:
-    """How far a file is known: its records up to `row` stand as they are while they are there, but for those of the keys `again`."""
+    """How far a file was read. Its records up to `row` keep their rows, except those with the keys `again`."""
 
     row: int
     again: frozenset[bytes]
 
     @property
     def marked(self) -> list[bytes]:
-        """The keys `again`, also as they are where a record was rejected as it was read."""
+        """The keys `again`, and the keys of their rejects."""
         return sorted({*self.again, *(key + b"!" for key in self.again)})
 
 
 class PriorRows(Protocol):
-    """The live rows of a source before a run, rejects among them and of keyed files with `_epoch`. Nothing is read before it is asked for."""
+    """Live rows of a source before a run, rejects included; rows of keyed files have `_epoch`. Nothing is read before it is asked for."""
 
     @property
     def rows(self) -> DataFrame:
-        """All of them."""
+        """All rows."""
 
     def in_key_ranges(self, ranges: Sequence[tuple[bytes, bytes]]) -> pa.Table:
-        """Those whose keys lie within some ranges, on the driver, without `_epoch`: few rows are read sooner so."""
+        """Return the rows whose keys lie in ranges, on the driver, without `_epoch`."""
 
     def filtered(self, predicate: Narrow) -> DataFrame:
-        """Those that a function chooses by what they hold; the others are not folded."""
+        """Return the rows that a predicate chooses; others are not folded."""
 
     def rows_replaced(self, record: FileRecord) -> bool:
-        """Told of a file that is as it was but has other records now; whether its rows are others than they were until here."""
+        """Report an unchanged file that has other records now. Return whether its prior rows changed by that."""
 
 
 @dataclass(frozen=True, slots=True)
 class IngestRequest:
-    """The files of a source and what stood before.
+    """The files of a source and its prior rows.
 
-    `before`: what stood, None where nothing did. `rebuilt`: the source's own logic changed, so that everything present is read again and the
-    difference has the cause `logic`. `floors`: by path those of files of which only what lies beyond is compared (`--from-cursors`).
+    Attributes:
+        prior: Prior rows; None where there are none.
+        rebuilt: Whether the source's logic changed. All present files are read again, and changes have the cause `logic`.
+        resume_points: By path, files of which only later records are compared (`--from-cursors`).
     """
 
     source: SourceNode
@@ -73,26 +75,26 @@ class IngestRequest:
     rebuilt: bool = False
     resume_points: Mapping[str, ResumePoint] = field(default_factory=dict)
     warn: Callable[[str], object] = str
-    """Told what does not stop the run."""
+    """Receives warnings."""
     chunk_lists: Mapping[Label, ChunkList] = field(default_factory=dict)
-    """The stretches of files as they were read, by label, of those whose records stand so."""
+    """Chunk lists of the files whose rows match them, by the file's position."""
     epoch: int = 1
-    """The epoch that is being made."""
+    """Epoch of this run."""
     reject_count: int = 0
-    """How many rejects of the source stand."""
+    """Number of the source's live rejects."""
     since: FileChanges | None = None
-    """Where everything is read again: what became of the files since the last epoch."""
+    """Changes of the files since the last epoch, where all are read again."""
     arrivals: Mapping[str, Arrival] = field(default_factory=dict)
-    """Where everything is read again: how the files arrived, by path."""
+    """How the files arrived, by path, where all are read again."""
 
     @property
     def delivered(self) -> FileChanges:
-        """What became of the files since the last epoch."""
+        """Changes of the files since the last epoch."""
         return self.changes if self.since is None else self.since
 
     @property
     def prior_rows(self) -> DataFrame | None:
-        """All rows that stood, None where none did."""
+        """All prior rows; None where there are none."""
         return None if self.prior is None else self.prior.rows
 
     @property
@@ -102,16 +104,16 @@ class IngestRequest:
 
     @property
     def fresh_cause(self) -> str:
-        """The cause of rows that are new."""
+        """Cause of insertions."""
         return "logic" if self.rebuilt else "ingest"
 
     @property
     def cause(self) -> str:
-        """The cause of rows that are taken back or corrected."""
+        """Cause of retractions and corrections."""
         return "logic" if self.rebuilt else "correction"
 
     def compared(self) -> list[str]:
-        """The columns whose change makes a correction: the data (or `compare`), what it was rejected for, and the place where somebody reads it."""
+        """Return the columns whose change is a correction: data (or `compare`), the error, and the place where a program reads it."""
         shape, wanted, chosen = self.files.shape, self.source.wanted, self.config.merge.compare
         data = list(shape.declared) if chosen is None else list(chosen)
         beside = ("_widened", "_doc") if chosen is None else ()
@@ -124,10 +126,12 @@ class IngestRequest:
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
-    """What a source makes of its files: op rows as a table on the driver or as a frame, and the records of the files that it remembers.
+    """Op rows of a source, as a table on the driver or as a frame, and the entries of its files.
 
-    `uncounted` are files whose `rows` are those of before, to which the written delta has to be added; `bound` is an upper
-    bound of the frame's rows; `refuse` raises InputChanged for a written delta that must not be.
+    Attributes:
+        uncounted: Files whose `rows` need the counts of the written delta added.
+        bound: Upper bound of the frame's rows.
+        refuse: Raises InputChanged for a written delta with duplicate keys.
     """
 
     table: pa.Table | None
@@ -138,7 +142,7 @@ class IngestResult:
     bound: int | None = None
     refuse: Callable[[DataFrame], None] | None = None
     lists: Mapping[Label, ChunkList] = field(default_factory=dict)
-    """The stretches of the files that were read, by label, as far as they are known."""
+    """Chunk lists of the files that were read, by the file's position, where known."""
 
     def rows(self, engine: Engine) -> DataFrame | None:
         """The op rows as a frame; None where there are none."""
@@ -146,7 +150,7 @@ class IngestResult:
 
 
 Strategy: TypeAlias = Callable[[IngestRequest], IngestResult]
-"""A merge strategy: how what is new in files becomes a delta."""
+"""A merge strategy: turns new content of files into a delta."""
 _STRATEGIES: Final[dict[str, Strategy]] = {}
 
 

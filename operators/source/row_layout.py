@@ -1,4 +1,4 @@
-"""From a reader's batches to op rows of a source: keys, undeclared fields, event time, correlation key (all in Arrow)."""
+"""Batches of a reader as op rows: keys, undeclared fields, event time, correlation key. All in Arrow."""
 
 from __future__ import annotations
 
@@ -11,17 +11,21 @@ from changelog.lazy_imports import pa, pc, pl
 from storage.formats.base import DOCUMENT, ERROR, ROW, UNDECLARED
 
 REJECT_TAG: Final = b"\xff"
-"""First byte of the key of a rejected record of a keyed source: it has no primary key that can be trusted, so its place in the files stands for it."""
+"""First byte of the key of a reject of a keyed source. The rest is its place, since its primary key cannot be trusted."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowShape:
-    """What a source's rows carry besides what the reader gives. Picklable: it travels to the executors.
+    """The columns of a source's op rows. Picklable: tasks use it.
 
-    `declared`: the data columns in order. `hidden`: the hidden columns of the row type in order. `keyed`: the key comes from
-    the values, so the batch keeps its row number: from those of the columns `key` (with their types as keys encode them), or where it names none later. `event_time`: column and delay in microseconds.
-    `riders`: correlation-key columns by rider name. `mark`: a column of the reader that the merge strategy consumes, kept
-    as `_mark`.
+    Attributes:
+        declared: Data columns in order.
+        hidden: Hidden columns of the row type in order.
+        keyed: Whether the key comes from values. The batch then keeps its row number.
+        key: Key columns with their types in keys; empty where the key is made later.
+        event_time: Column, and delay in microseconds.
+        riders: Metadata columns of correlation keys, with their data columns.
+        mark: Column that the merge strategy consumes, as `_mark`.
     """
 
     declared: tuple[str, ...]
@@ -34,13 +38,15 @@ class RowShape:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What an op row stores besides `_op _key _cause`: hidden columns, riders, data."""
+        """Columns that an op row stores in addition to `_op _key _cause`: hidden columns, metadata columns, data."""
         return (*self.hidden, *(rider for rider, _ in self.riders), *self.declared)
 
     def batch(self, batch: pa.RecordBatch, prefix: bytes, file: str, order: int, dynamic: frozenset[str] = frozenset()) -> pa.RecordBatch:
-        """The op rows of a batch: `_op _key _cause` (unkeyed: `prefix` and the row's label; a reject of a keyed source has its place for a key), hidden columns, riders, data, `_error`.
+        """Return the op rows of a batch.
 
-        Behind them stand `_row` and, of a keyed source, `_order` (the file's place) and `_mark`. `dynamic`: the undeclared columns that hold JSON text.
+        Columns are `_op _key _cause`, hidden columns, metadata columns, data, `_error` and `_row`; for keyed sources also `_order` (the file's position) and
+        `_mark`. The key of an unkeyed record is `prefix` and its order key; the key of a reject of a keyed source is its place.
+        `dynamic` names the undeclared columns that contain JSON text.
         """
         columns: dict[str, pa.Array] = {"_op": pa.repeat(pa.scalar(0, pa.int8()), batch.num_rows)}
         if not self.keyed:
@@ -101,9 +107,9 @@ def row_keys(prefix: bytes, rows: pa.Array, errors: pa.Array) -> pa.Array:
 
 
 def widened(batch: pa.RecordBatch, declared: Sequence[str], dynamic: frozenset[str] = frozenset()) -> pa.Array:
-    """The undeclared fields of each record that are not null as a JSON object in file order, null where there are none.
+    """Return the undeclared fields of each record that are not null as a JSON object in file order; null where there are none.
 
-    `dynamic`: those that hold JSON text.
+    `dynamic` names the columns that contain JSON text.
     """
     if UNDECLARED in batch.schema.names:
         return batch.column(UNDECLARED)

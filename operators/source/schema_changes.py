@@ -1,7 +1,7 @@
-"""Rows of files that are there no more, once their source declares other columns: a value stands where the source has it now.
+"""Rows whose files are gone, after their source declared other columns: each value moves to the column that has it now.
 
-Files that are there are read again. Of the others only the rows are left: what a column held that was undeclared is in `_widened`, what one held that
-was declared in a column of its own. A value that cannot be read as the type that its column has now makes the record a reject, as in a file.
+Present files are read again. For the others only the rows exist: undeclared values are in `_widened`, declared ones in their columns. A value that
+cannot be read as its column's new type makes the record a reject, as in a file.
 """
 
 from __future__ import annotations
@@ -37,7 +37,12 @@ WIDENED = "_widened"
 
 @dataclass(frozen=True, slots=True)
 class Redeclared:
-    """`came`: columns that are declared now and were undeclared; `went`: columns that were declared and are undeclared now, and whether they hold JSON text."""
+    """A change of the declared columns.
+
+    Attributes:
+        came: Columns that are declared now and were undeclared.
+        went: Columns that were declared and are undeclared now, and whether they contain JSON text.
+    """
 
     came: tuple[Column, ...]
     went: tuple[tuple[str, bool], ...]
@@ -56,7 +61,7 @@ class Redeclared:
         return bool(self.came or self.went)
 
     def columns(self) -> set[str]:
-        """What has to be read besides the columns that the source has now."""
+        """Return the columns to read in addition to the source's present ones."""
         return {name for name, _ in self.went} | ({WIDENED} if self.came else set())
 
     def told(self, record: FileRecord, source: SourceNode) -> FileRecord:
@@ -67,15 +72,20 @@ class Redeclared:
 
 
 def lasting(request: IngestRequest) -> list[FileRecord]:
-    """The files whose rows stand though what they were read from is not there."""
+    """Return the files whose rows are live although their content is gone."""
     overwritten = {record.path for record in request.delivered.changed}
     return [record for record in request.changes.now if (record.rows and not record.present) or record.replaced or record.path in overwritten]
 
 
 def corrections(request: IngestRequest, stood: DataFrame, made: DataFrame | None, change: Redeclared, also: Narrow | None = None) -> DataFrame:
-    """The op rows that give such rows their values anew, and those that `also` chooses.
+    """Return the op rows that move values of such rows, and of those that `also` chooses.
 
-    `stood`: the rows of the source with the columns of `change`; `made`: op rows of this run, whose keys are left as these make them.
+    Args:
+        request: The request of the source.
+        stood: Prior rows with the columns of `change`.
+        made: Op rows of this run; their keys are left out.
+        change: The change of columns.
+        also: Chooses further rows.
     """
     of_lasting = of_files(request, lasting(request))
     rows = stood.where(of_lasting)
@@ -85,7 +95,7 @@ def corrections(request: IngestRequest, stood: DataFrame, made: DataFrame | None
 
 
 def restated(source: SourceNode, rows: DataFrame, change: Redeclared) -> DataFrame:
-    """Rows as they stood, with the columns of `change` and rejects among them, under the columns that the source has now."""
+    """Return prior rows (with the columns of `change`, rejects included) under the source's present columns."""
     moved = _moved(source, rows, change, "")
     gone = moved.where(F.col("_op").isin(int(Op.CORRECT_FROM), int(Op.RETRACT))).select("_key")
     came = moved.where(F.col("_op").isin(int(Op.CORRECT_TO), int(Op.APPEND)))
@@ -190,7 +200,7 @@ def _texts(members: Iterable[Mapping[str, Any]]) -> pa.Array:
 
 
 def _plain(values: pa.Array, *, dynamic: bool, typed: bool) -> list[Any]:
-    """The values of a column as those of undeclared fields."""
+    """Return the values of a column as values of undeclared fields."""
     import orjson
 
     from storage.formats.values import text_of

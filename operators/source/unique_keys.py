@@ -1,4 +1,4 @@
-"""The rule that a primary key is not null and stands for one record (CONTRACT, `merge:`)."""
+"""The rule that a primary key is not null and identifies one record."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHOWN: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class UniqueKeys:
-    """The rule that a primary key is not null and stands for one record, among the new ones and those of `others`."""
+    """Checks that a primary key is not null and unique among new records and `others`."""
 
     request: IngestRequest
     others: DataFrame | None
@@ -58,7 +58,7 @@ class UniqueKeys:
             raise self._error(wrong[0], self._places(delta, wrong[0]["_key"]))
 
     def _ascend(self, delta: DataFrame) -> bool:
-        """Whether the keys of op rows ascend as they are stored, so that each is there once, and none is null: one look at each, where a file is in the order of its key."""
+        """Return whether the stored keys ascend and none is null, so that each occurs once."""
         null = self._null().alias("_null")
         keys = delta.where(F.col("_op").isin(0, 3) & F.col("_error").isNull()).select("_key", null)
         runs = self.request.engine.to_arrow(keys.mapInArrow(_runs, "first binary, last binary, ascending boolean")).sort_by("first")
@@ -66,12 +66,12 @@ class UniqueKeys:
         return all(runs.column("ascending").to_pylist()) and all(before < behind for before, behind in zip(last, first[1:], strict=False))
 
     def _suspects(self, keys: DataFrame) -> DataFrame:
-        """The hashes `_k` of keys that are null or have the hash of another one: numbers are counted in a fraction of the time that bytes take."""
+        """Return the hashes `_k` of keys that are null or share their hash. Counting numbers takes a fraction of the time that bytes take."""
         counted = keys.groupBy(F.xxhash64("_key").alias("_k")).agg(F.count(F.lit(1)).alias("__n"), F.count(F.when(self._null(), 1)).alias("__null"))
         return counted.where((F.col("__n") > 1) | (F.col("__null") > 0)).select("_k")
 
     def check_others(self, delta: DataFrame) -> None:
-        """Raise InputChanged for op rows that bring a key in which one of the others has."""
+        """Raise InputChanged for inserted keys that one of the others has."""
         if self.others is None:
             return
         fresh = self.request.engine.up_to(delta.where((F.col("_op") == 0) & F.col("_error").isNull()).select("_key"), FEW_KEYS)

@@ -1,7 +1,10 @@
-"""Two versions of a file side by side, like a text diff: which records stayed, which went, which came (DESIGN section 6).
+"""Alignment of two versions of a file, like a text diff: which records stayed, went and came.
 
-Works on one 64-bit hash a record, in numpy: common ends are trimmed, then records that are unique on both sides anchor the
-rest (patience diff: the longest run of anchors in order), and what lies between two anchors is matched from both ends.
+It compares one 64-bit hash for each record, in numpy, as a patience diff does:
+
+1. Common records at both ends are trimmed.
+2. Records that are unique on both sides become anchors. The longest run of anchors in the same order is used.
+3. The records between two anchors are matched from both ends.
 """
 
 from __future__ import annotations
@@ -46,10 +49,18 @@ def align(old: Hashes, new: Hashes) -> tuple[Positions, Positions]:
 
 
 def align_beyond(old: Hashes, new: Hashes, floor: int, again: NDArray[np.bool_]) -> tuple[Positions, Positions, bool]:
-    """Positions of the records that stayed where the first `floor` ones are known by their number, and whether one of these was passed over.
+    """Align two versions whose first `floor` records are known by their number.
 
-    A record up to the floor stays while the new version has so many; one that is looked at `again` (a mask of the old version) stays
-    where it is the same. What lies beyond is aligned like a text.
+    A known record stays as long as the new version has that many records. What follows is aligned like a text.
+
+    Args:
+        old: Hashes of the old version.
+        new: Hashes of the new version.
+        floor: Number of known records.
+        again: Mask of old records that stay only if their hash is the same.
+
+    Returns:
+        Positions of the records that stayed, before and now, and whether a change of a known record was ignored.
     """
     known = min(floor, len(old), len(new))
     same = old[:known] == new[:known]

@@ -1,4 +1,4 @@
-"""Records under their primary keys, and snapshots by key: what the files hold now against what stood (DESIGN section 6)."""
+"""Snapshots by primary key: the records of the files now, compared with the prior rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
-    """Records under their keys: `frame`, and where they are on the driver `table`; the files' records, counted where `table` is."""
+    """Records under their keys.
+
+    Attributes:
+        frame: All records.
+        table: The same on the driver; None for large files.
+        records: Entries of the files, with row counts where `table` is given.
+    """
 
     frame: DataFrame
     table: pa.Table | None
@@ -37,7 +43,7 @@ class Keyed:
 
 
 def read(request: IngestRequest, parts: Sequence[Part]) -> Keyed:
-    """The records of parts under their keys, rejects under their places. Large parts are read whenever the frame is."""
+    """Read parts under their keys; a reject's key is its place. A frame of large parts is read each time it is used."""
     files, engine = request.files, request.engine
     if not files.is_small(parts):
         return Keyed(files.large(engine, parts), None, tuple(part.record for part in parts))
@@ -46,17 +52,22 @@ def read(request: IngestRequest, parts: Sequence[Part]) -> Keyed:
 
 
 def rows_now(files: FileReader, engine: Engine, record: FileRecord, keys: pa.Array) -> pa.Table:
-    """The rows of a file in which the records of some keys stand (`_key`, `_row`)."""
+    """Return `_key` and `_row` of the records of a file that have one of the keys."""
     rows = files.frame(engine, [Part(record)]).select("_key", "_row")
     return engine.to_arrow(joined(rows, pa.table({"_key": keys}), engine, "left_semi"))
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file to be read: all of it, or of a changed one what is not as it was.
+    """A file to read: all of it, or the changed chunks of a changed file.
 
-    `stretches`: those that it has now, where they are known. `before` and `stayed`: those that it had, and which of them are the same before and now; `spans`:
-    where the `records` of all others stand. None of these where all of the file's rows are looked at.
+    Attributes:
+        part: The part of the file to read.
+        chunks: Its chunks now; None where the file is not chunked.
+        before: Spans of its prior chunks; None where all of its prior rows are compared.
+        stayed: Numbers of the unchanged chunks, before and now.
+        spans: Spans of the chunks that changed.
+        records: Number of records in these spans.
     """
 
     part: Part
@@ -79,7 +90,7 @@ def _file(request: IngestRequest, part: Part) -> _File:
 
 
 def _changed_chunks(request: IngestRequest, part: Part, chunks: ContentChunks, known: ChunkList) -> _File:
-    """A changed file, of which only those stretches are read that are not as they were, unless these are many."""
+    """Return a changed file with its changed chunks only, or all of it where most chunks changed."""
     left, right = matched(known, chunks, same_rows="source.row" in request.source.wanted)
     before, rows = ChunkSpans.of(known), known.rows
     changed = np.ones(known.table.num_rows, np.bool_)
@@ -96,7 +107,7 @@ def _changed_chunks(request: IngestRequest, part: Part, chunks: ContentChunks, k
 
 
 def _with_rejects(request: IngestRequest, record: FileRecord, spans: ChunkSpans, count: int) -> NDArray[np.bool_]:
-    """The stretches of a file that may have rejects, whose keys are their places."""
+    """Return a mask of the chunks that may contain rejects, whose keys are their places."""
     if not request.reject_count or request.prior is None:
         return np.zeros(count, np.bool_)
     rejects = request.prior.rows.where(F.col("_error").isNotNull() & (F.col("_file") == record.stored)).select("_epoch", "_row")
@@ -121,14 +132,14 @@ def ingest(request: IngestRequest) -> IngestResult:
 
 
 def _of_nothing(request: IngestRequest, found: Sequence[_File], fresh: Keyed, made: IngestResult) -> IngestResult:
-    """The delta where nothing stood."""
+    """Return the delta of a source without prior rows."""
     rows = chosen(fresh.frame if request.fresh_cause == "ingest" else fresh.frame.withColumn("_cause", F.lit(request.fresh_cause)), ["_op", "_key", "_cause", *request.files.shape.columns])
     spans = {one.part.record.label: ChunkSpans.of_new_file(one.chunks, request.epoch) for one in found if one.chunks is not None}
     return replace(made, frame=rows, lists=_lists(found, spans))
 
 
 def _compared(request: IngestRequest, stood: PriorRows, found: Sequence[_File], fresh: Keyed, made: IngestResult) -> IngestResult | None:
-    """The delta from what stood; None where other records stand than the files' lists say."""
+    """Return the delta from the prior rows; None where the chunk lists do not match the prior rows."""
     assert made.bound is not None  # as it was given
     difference = _difference(request, stood, found, fresh, made.bound)
     if difference is None:
@@ -141,7 +152,7 @@ def _compared(request: IngestRequest, stood: PriorRows, found: Sequence[_File], 
 
 
 def _lists(found: Sequence[_File], spans: Mapping[Label, ChunkSpans]) -> dict[Label, ChunkList]:
-    """The lists of the files whose spans are known."""
+    """Return the chunk lists of the files whose spans are known."""
     made: dict[Label, ChunkList] = {}
     for one in found:
         if one.chunks is not None and one.part.record.label in spans:
@@ -151,7 +162,7 @@ def _lists(found: Sequence[_File], spans: Mapping[Label, ChunkSpans]) -> dict[La
 
 
 def _refusing(request: IngestRequest, found: Sequence[_File], fresh: Keyed) -> Callable[[DataFrame], None] | None:
-    """What looks for keys that are not unique in the delta; None where the records on the driver are all that there are. Raises InputChanged for those."""
+    """Return the check of the written delta for duplicate keys; None where the driver has checked all records. Raises InputChanged for those."""
     unique = UniqueKeys(request, _others(request, found))
     if fresh.table is None:
         return unique.check
@@ -161,7 +172,15 @@ def _refusing(request: IngestRequest, found: Sequence[_File], fresh: Keyed) -> C
 
 @dataclass(frozen=True, slots=True)
 class _Difference:
-    """The rows before and now in which all that differs is, how many op rows they make at most; where records stand afterwards, by the label of their file."""
+    """Prior rows and new rows that contain all differences.
+
+    Attributes:
+        old: Prior rows.
+        new: New rows.
+        compare: Columns that are compared.
+        bound: Upper bound of the op rows.
+        spans: Spans of each file's records after the delta, by the file's position.
+    """
 
     old: DataFrame
     new: DataFrame
@@ -171,7 +190,7 @@ class _Difference:
 
 
 def _difference(request: IngestRequest, stood: PriorRows, found: Sequence[_File], fresh: Keyed, bound: int) -> _Difference | None:
-    """What the records change of what stood; None where other records stand than the files' lists say."""
+    """Compare the records with the prior rows; None where the chunk lists do not match the prior rows."""
     whole_files = [*request.changes.removed, *(one.part.record for one in found if one.spans is None)]
     old = _before(request, stood, found, whole_files)
     compare = list(dict.fromkeys([*request.compared(), "_file"]))
@@ -182,7 +201,7 @@ def _difference(request: IngestRequest, stood: PriorRows, found: Sequence[_File]
 
 
 def _before(request: IngestRequest, stood: PriorRows, found: Sequence[_File], whole_files: Sequence[FileRecord]) -> DataFrame:
-    """The rows of whole files, and of the others those in the stretches that changed."""
+    """Return the prior rows of whole files and of changed chunks."""
     narrowed = [(one.part.record.stored, one.spans) for one in found if one.spans is not None]
     if not narrowed:
         return _of_files(stood.rows, whole_files)
@@ -191,7 +210,7 @@ def _before(request: IngestRequest, stood: PriorRows, found: Sequence[_File], wh
 
 
 def _told(request: IngestRequest, difference: _Difference) -> tuple[DataFrame, set[Label]]:
-    """The op rows, and the files of which something was passed over (by label)."""
+    """Return the op rows, and the positions of the files in which a correction was ignored."""
     new = difference.new.select("_key", *map(column, request.files.shape.columns))
     changed = diff(difference.old, new, request.cause, compare=difference.compare)
     if not request.resume_points:
@@ -201,7 +220,7 @@ def _told(request: IngestRequest, difference: _Difference) -> tuple[DataFrame, s
 
 
 def _beyond_floors(request: IngestRequest, old: DataFrame, changed: DataFrame) -> tuple[DataFrame, bool]:
-    """The delta without the corrections of records up to the floors of their files, and whether there were any."""
+    """Remove corrections of records up to the resume points of their files. Also return whether there were any."""
     engine = request.engine
     below = [(F.col("_file") == path) & (F.col("_row") <= floor.row) for path, floor in request.resume_points.items()]
     again = pa.table({"_key": pa.array(sorted(key for floor in request.resume_points.values() for key in floor.marked), pa.binary())})
@@ -215,9 +234,9 @@ def _beyond_floors(request: IngestRequest, old: DataFrame, changed: DataFrame) -
 
 
 def _differing(request: IngestRequest, found: Sequence[_File], sides: tuple[DataFrame, Keyed], compare: Sequence[str], *, few: bool) -> _Difference | None:
-    """The rows that are not the same before and now, found by hashes; None where other records stand than the files' lists say.
+    """Find by hashes the rows that differ; None where the chunk lists do not match the prior rows.
 
-    Only what holds such rows is read a second time, and nothing where they are `few`. Raises InputChanged for a key that several records have.
+    Only the ranges with differing rows are read a second time, and none where `few` is set. Raises InputChanged for a duplicate key.
     """
     (old, fresh), key, engine = sides, F.xxhash64("_key").alias("_k"), request.engine
     new = fresh.frame
@@ -243,19 +262,19 @@ def _differing(request: IngestRequest, found: Sequence[_File], sides: tuple[Data
 
 
 def _is_near(found: Sequence[_File]) -> Column:
-    """Whether a row is one of those in the stretches that changed."""
+    """Return whether a row belongs to a file of which only changed chunks are compared."""
     paths = [one.part.record.stored for one in found if one.spans is not None]
     return F.col("_file").isin(paths) if paths else F.lit(False)
 
 
 def _picked(table: pa.Table, found: pl.DataFrame, engine: Engine) -> DataFrame:
-    """`_with_hashes` of rows that are on the driver."""
+    """Return the rows on the driver whose key has one of the hashes, as a frame."""
     rows = table.filter(pc.is_in(table.column("_k"), value_set=found["_k"].to_arrow()))
     return engine.from_arrow(rows.drop_columns([name for name in ("_k", "_h", "_at", "_stored", "_near") if name in rows.column_names]))
 
 
 def _read_again(request: IngestRequest, found: Sequence[_File], came: pl.DataFrame) -> DataFrame:
-    """The records of the ranges in which new rows stand."""
+    """Read the ranges that contain new rows."""
     places = {int(str(order)): rows["_row"].to_numpy() for (order,), rows in came.group_by("_order")}
     held = [one for one in found if one.part.order in places]
     parts = [one.part if one.chunks is None else replace(one.part, ranges=one.chunks.holding(places[one.part.order])) for one in held]
@@ -264,7 +283,7 @@ def _read_again(request: IngestRequest, found: Sequence[_File], came: pl.DataFra
 
 
 def _spans(request: IngestRequest, found: Sequence[_File], rows: pl.DataFrame) -> dict[Label, ChunkSpans]:
-    """Where the records of files stand once the delta is kept: those that stay where they stood (`_at`, `_stored`), new ones where they were read now."""
+    """Return the spans of each file's records after the delta: unchanged records keep their epoch and row (`_at`, `_stored`), new ones get those of this run."""
     told = rows.with_columns(pl.col("_at").fill_null(request.epoch), pl.col("_stored").fill_null(pl.col("_row")))
     made = {}
     for one in (one for one in found if one.chunks is not None):
@@ -289,7 +308,7 @@ def _of_files(stood: DataFrame, records: Sequence[FileRecord]) -> DataFrame:
 
 
 def _others(request: IngestRequest, found: Sequence[_File]) -> DataFrame | None:
-    """All live rows, where there are some besides those that are compared: a key that is new among these must not be there."""
+    """Return all prior rows if some are not compared, since a new key must not be among them; else None."""
     changes = request.changes
     read = {record.path for record in (*changes.added, *changes.changed, *changes.removed)}
     kept = any(record.path not in read and record.rows for record in changes.now)

@@ -1,4 +1,4 @@
-"""Sources without a primary key: each file is diffed with its last version like a text (DESIGN section 6, `snapshot`)."""
+"""Snapshots without a primary key: each file is compared with its last version like a text."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from storage.formats.content_chunks import ContentChunks
 
 FEW_CHANGES: Final = 10_000
-"""So many op rows that are on the driver stay there."""
+"""Op rows that stay on the driver, at most."""
 
 
 def ingest(request: IngestRequest) -> IngestResult:
-    """The delta of a snapshot: rows of added files come, rows of removed ones go, changed files are aligned."""
+    """Return the delta of a snapshot: insert added files, retract removed ones, align changed ones."""
     changes = request.changes
     if request.prior is None or not (changes.removed or changes.changed):
         return _first_read(request, [*changes.added, *changes.changed])
@@ -64,7 +64,7 @@ def _brought_in(request: IngestRequest, first: IngestResult) -> list[DataFrame |
 
 
 def _first_read(request: IngestRequest, records: Sequence[FileRecord]) -> IngestResult:
-    """The delta that brings the records of files in of which nothing stood, large ones in stretches."""
+    """Return the delta of files without prior rows; large files are read in chunks."""
     parts, lists = [], {}
     for record in map(request.files.undeclared, records):
         chunks = request.files.chunks(record)
@@ -77,7 +77,7 @@ def _first_read(request: IngestRequest, records: Sequence[FileRecord]) -> Ingest
 
 
 def appended(request: IngestRequest, read: Sequence[Part]) -> IngestResult:
-    """The delta that only brings the records of some parts in."""
+    """Return the delta that inserts the records of parts."""
     files = request.files
     now = {record.label: record for record in request.changes.now}
     if files.is_small(read):
@@ -92,7 +92,7 @@ def appended(request: IngestRequest, read: Sequence[Part]) -> IngestResult:
 
 
 def _changed(request: IngestRequest, record: FileRecord) -> FileChange:
-    """The delta of a changed file. Of one whose stretches are known only those are looked at that are not the same."""
+    """Return the delta of a changed file; only changed chunks are compared where the prior chunks are known."""
     chunks = request.files.chunks(record)
     told = record if chunks is None else replace(record, rows=chunks.records)
     before = None if chunks is None or request.rebuilt or record.path in request.resume_points else request.chunk_lists.get(record.label)
@@ -104,7 +104,7 @@ def _changed(request: IngestRequest, record: FileRecord) -> FileChange:
 
 
 def _changed_file(request: IngestRequest, record: FileRecord, chunks: ContentChunks | None) -> FileChange:
-    """The delta of a file of which all is looked at."""
+    """Return the delta of a file that is compared as a whole."""
     assert request.prior is not None  # else the file's rows are simply appended
     part = Part(record, ranges=None if chunks is None else chunks.ranges())
     stood, fresh = of_file(request.prior.rows, request.files, record), request.files.frame(request.engine, [part])
@@ -122,18 +122,18 @@ def _changed_file(request: IngestRequest, record: FileRecord, chunks: ContentChu
 
 
 def _is_read_again(request: IngestRequest, record: FileRecord) -> bool:
-    """Whether a file is as it was, and looked at since its source was edited: then each record is the one in its place."""
+    """Return whether an unchanged file is read again because its source was edited. Its records then keep their positions."""
     return request.rebuilt and record.path not in {one.path for one in (*request.delivered.changed, *request.delivered.added)} and record.path not in request.resume_points
 
 
 def _same_places(old: pa.Table, new: pa.Table) -> tuple[Any, Any, bool]:
-    """`_aligned` of as many records as there were: those stayed that are the same in the same place."""
+    """Align versions with the same number of records by position."""
     stayed = np.flatnonzero(_hashes(old) == _hashes(new))
     return stayed, stayed, True
 
 
 def _changed_chunks(request: IngestRequest, record: FileRecord, chunks: ContentChunks, before: ChunkList) -> FileChange | None:
-    """The delta of a file that is compared with the stretches that it had; None where too many changed, or other records stand than they say."""
+    """Return the delta of the changed chunks; None where many changed, or the prior rows do not match the chunk list."""
     stayed = matched(before, chunks, same_rows="source.row" in request.source.wanted)
     regions = regions_between(stayed, before.table.num_rows, chunks.count)
     chosen = numbers_in([region.new for region in regions])
@@ -153,7 +153,7 @@ def _changed_chunks(request: IngestRequest, record: FileRecord, chunks: ContentC
 
 
 def _places(before: ChunkList, now: ContentChunks, regions: Sequence[Region]) -> list[AlignedRange]:
-    """Where the records of regions are among those that are looked at, and the labels around them."""
+    """Return the aligned ranges of regions: positions among the compared records, and the order keys around them."""
     old, new = groups(before.rows, [one.old for one in regions]), groups(now.rows, [one.new for one in regions])
     around = [(before.label_behind(one.old[0]), before.label_at(one.old[1])) for one in regions]
     return [AlignedRange(was, is_, low, high) for was, is_, (low, high) in zip(old, new, around, strict=True)]
@@ -172,7 +172,7 @@ def _shifted_pairs(pairs: Sequence[tuple[Any, Any]], places: Sequence[AlignedRan
 
 
 def _aligned(request: IngestRequest, record: FileRecord, old: pa.Table, new: pa.Table) -> tuple[Any, Any, bool]:
-    """Positions of the records that stayed, before and now; whether nothing was passed over."""
+    """Return the positions of the records that stayed, before and now, and whether no change was ignored."""
     hashes = (old.column("_hash").to_numpy(), new.column("_hash").to_numpy())
     floor = request.resume_points.get(record.path)
     if floor is None:
@@ -183,7 +183,7 @@ def _aligned(request: IngestRequest, record: FileRecord, old: pa.Table, new: pa.
 
 
 def _all(request: IngestRequest, rows: Sequence[DataFrame | pa.Table]) -> tuple[pa.Table | None, DataFrame | None]:
-    """All of some op rows: as a table where they are few and all on the driver, else as a frame; neither where there are none."""
+    """Return all op rows: as a table where they are few and on the driver, else as a frame; neither where there are none."""
     names = ["_op", "_key", "_cause", *request.files.shape.columns]
     tables = [one for one in rows if isinstance(one, pa.Table)]
     if not rows:

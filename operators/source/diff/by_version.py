@@ -1,7 +1,7 @@
-"""A Delta table as a source: what it holds now against what stood, followed from version to version where it keeps a change data feed.
+"""A Delta table as a source: its newest version compared with the prior rows, or its change data feed where it has one.
 
-A record's identity is its primary key, or without one all its values and which of several equal rows it is: rows of a table have no places. So the
-key of an unkeyed row is the encoding of its values and a number from 1; so is that of a rejected row, whose error tells its values.
+A record is identified by its primary key. Without one, its key encodes all of its values and the number of the copy among equal rows, from 1.
+The key of a rejected row encodes its error text and such a number.
 """
 
 from __future__ import annotations
@@ -40,14 +40,19 @@ _BASE, _HASH, _WEIGHT, _COPY = "_base", "_hash", "_weight", "_copy"
 
 @dataclass(frozen=True, slots=True)
 class TableChanges(FileChanges):
-    """The table as the only file of its source. `since` is the record of the last epoch, `broken` why it cannot be followed from there."""
+    """A table as the only file of its source.
+
+    Attributes:
+        since: The entry of the last epoch.
+        broken: Why the table cannot be followed from there; None where it can.
+    """
 
     since: FileRecord | None = None
     broken: str | None = None
 
     @property
     def reason(self) -> str | None:
-        """The versions."""
+        """The versions between which the table changed."""
         if not self.changed:
             return None
         now = f"version {self.changed[0].version}"
@@ -55,7 +60,7 @@ class TableChanges(FileChanges):
 
     @property
     def to_read(self) -> int:
-        """Nothing where the table is followed: how much changed is not known before it is read, and it is little as a rule."""
+        """Bytes to read; 0 where the table is followed, since the size of a change is not known beforehand."""
         followed = self.since is not None and self.broken is None
         return 0 if followed else sum(record.size for record in self.changed)
 
@@ -70,7 +75,7 @@ def place_of(path: str, folder: Path) -> str:
 
 
 def look(source: SourceNode, settings: PipelineSettings, known: FileRecord | None) -> TableChanges:
-    """What became of a source's table since it was read. Raises StorageError where there is none."""
+    """Return what changed in a source's table since it was read. Raises StorageError where there is no table."""
     path = str(source.config.path)
     place = place_of(path, settings.folder)
     if is_local(place) and not settings.allow_absolute_paths and not Path(place).resolve().is_relative_to(settings.folder.resolve()):
@@ -89,7 +94,7 @@ def look(source: SourceNode, settings: PipelineSettings, known: FileRecord | Non
 
 
 def _broken(table: Versions, known: FileRecord) -> str | None:
-    """Why a table cannot be followed from where it was read."""
+    """Return why a table cannot be followed from the version that was read."""
     try:
         table.check(int(known.version or 0), known.hash)
     except NotFollowed as why:
@@ -99,7 +104,13 @@ def _broken(table: Versions, known: FileRecord) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class TableRequest:
-    """One table to be read: the intake of its source, the table, its record."""
+    """One table to read.
+
+    Attributes:
+        request: The request of its source.
+        table: The table at the requested version.
+        record: Its entry in the ledger.
+    """
 
     request: IngestRequest
     table: Versions
@@ -107,7 +118,7 @@ class TableRequest:
 
     @classmethod
     def of(cls, request: IngestRequest) -> TableRequest:
-        """The table of a source. Raises InputChanged where its version is gone since it was looked at, and InputError."""
+        """Open the table of a source. Raises InputChanged where its version is gone by now, and InputError."""
         record = request.changes.now[0]
         table = table_at(place_of(record.path, request.files.folder))
         if table.version != record.version:
@@ -117,13 +128,13 @@ class TableRequest:
 
     @property
     def shaped(self) -> Any:
-        """What makes op rows of a batch of the table's rows. Picklable."""
+        """Return the picklable function that turns a batch of the table into op rows."""
         files = self.request.files
         reader = files.reader.with_undeclared([FileColumn(name, type_) for name, type_ in self.record.undeclared])
         return partial(_shaped, reader, files.shape, files.schema(), self.record.path)
 
     def rows(self) -> DataFrame:
-        """All rows of the table as op rows without keys."""
+        """Return all rows of the table as op rows without keys."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         engine, shaped, schema = self.request.engine, self.shaped, self.request.files.schema()
@@ -137,7 +148,7 @@ class TableRequest:
         return mapped(self.table.frame(engine), work, from_arrow_schema(schema))
 
     def based(self, rows: DataFrame) -> DataFrame:
-        """Rows with `_base`, what their keys begin with, and `_hash`, a hash of everything that they hold."""
+        """Add `_base`, the beginning of the key, and `_hash`, a hash of all values."""
         names = [name for name in self.request.files.shape.columns if name != "_row"]
         return rows.withColumns({_BASE: self.base(rows), _HASH: image_hash(rows, names)})
 
@@ -149,11 +160,11 @@ class TableRequest:
 
     @property
     def unique(self) -> bool:
-        """Whether a base stands for one record."""
+        """Whether a base identifies one record."""
         return bool(self.request.config.merge.primary_key)
 
     def key(self) -> Column:
-        """The key of a row that has `_base` and `_copy`. A rejected row's ends so that no place is read out of it."""
+        """Return the key of a row that has `_base` and `_copy`. No place can be read from the key of a rejected row."""
         copy = key_column([(F.col(_COPY), "int")])
         good = F.col(_BASE) if self.unique else F.concat(F.col(_BASE), copy)
         return F.when(F.col("_error").isNull(), good).otherwise(F.concat(F.col(_BASE), copy, F.lit(b"\x01!")))
@@ -165,7 +176,7 @@ class TableRequest:
 
     @property
     def refuse(self) -> Any:
-        """What raises InputChanged for a written delta whose keys are not unique; None where rows have none."""
+        """The check that raises InputChanged for a written delta with duplicate keys; None without a primary key."""
         return partial(_refuse, self.request) if self.unique else None
 
 
@@ -189,14 +200,14 @@ def _table(rows: pa.Table, shaped: Any, schema: pa.Schema) -> pa.Table:
 
 
 def ingest(request: IngestRequest) -> IngestResult:
-    """The delta from what stood to what the table holds now. Raises InputChanged for keys that are null or not unique, or gives what will."""
+    """Return the delta from the prior rows to the table now. Raises InputChanged for a primary key that is null or not unique, or returns the check that does."""
     one = TableRequest.of(request)
     followed = _followed(one)
     return followed if followed is not None else _whole(one)
 
 
 def _whole(one: TableRequest) -> IngestResult:
-    """All rows of the table against all that stood."""
+    """Compare all rows of the table with all prior rows."""
     request = one.request
     rows = one.numbered(one.based(one.rows()))
     names = [column(name) for name in request.files.shape.columns]
@@ -216,7 +227,7 @@ def _told(one: TableRequest, changed: DataFrame, bound: int | None) -> IngestRes
 
 
 def _followed(one: TableRequest) -> IngestResult | None:
-    """The delta by the table's change data feed; None where the whole table has to be read."""
+    """Return the delta by the table's change data feed; None where the whole table has to be read."""
     changes, request = one.request.changes, one.request
     if request.prior is None or request.rebuilt or not isinstance(changes, TableChanges) or changes.since is None:
         return None
@@ -236,7 +247,7 @@ def _followed(one: TableRequest) -> IngestResult | None:
 
 
 def _followed_from(one: TableRequest, since: FileRecord) -> IngestResult:
-    """The delta of what came and went since a version. Raises NotFollowed."""
+    """Return the delta of the changes since a version. Raises NotFollowed."""
     request, engine = one.request, one.request.engine
     change = one.table.changes(int(since.version or 0))
     rows = change.rows.append_column(_WEIGHT, change.weights)
@@ -255,7 +266,7 @@ def _followed_from(one: TableRequest, since: FileRecord) -> IngestResult:
 
 
 def _weighted(one: TableRequest, rows: pa.Table) -> pa.Table:
-    """The op rows of rows of the change data feed, each with its weight."""
+    """Return op rows of the change data feed, each with its weight."""
     made = []
     for batch in rows.to_batches():
         weights = batch.column(_WEIGHT)
@@ -268,9 +279,10 @@ def _weighted(one: TableRequest, rows: pa.Table) -> pa.Table:
 
 
 def _standing(one: TableRequest, since: FileRecord, net: pl.DataFrame, based: pa.Table) -> pa.Table:
-    """The rows that stand of the bases that changed: `_key`, `_base`, `_hash` and the source's columns.
+    """Return the prior rows of the changed bases: `_key`, `_base`, `_hash` and the source's columns.
 
-    A row that goes under a primary key is the one that the feed tells, since what stands is the table as it was then; no other can stand under its key. `compare` leaves rows as they were read first.
+    The image of a removed row with a primary key is taken from the feed, since the prior rows are the table at that version. With `compare`, prior rows may
+    differ from the table, so they are looked up.
     """
     names = [_BASE, _HASH, *one.request.files.shape.columns]
     told = one.unique and one.request.config.merge.compare is None and since.path == one.record.path
@@ -284,7 +296,7 @@ def _standing(one: TableRequest, since: FileRecord, net: pl.DataFrame, based: pa
 
 
 def _found(one: TableRequest, net: pl.DataFrame) -> pa.Table:
-    """The rows that stand of some bases, by a look at what stands; where these are keys, they are looked for by nothing else."""
+    """Look up the prior rows of some bases, by key where the bases are keys."""
     engine, before = one.request.engine, one.request.prior
     assert before is not None  # else nothing is followed
     bases = net[_BASE].unique().sort()
@@ -302,7 +314,7 @@ def _found(one: TableRequest, net: pl.DataFrame) -> pa.Table:
 
 
 def _after(one: TableRequest, net: pl.DataFrame, stood: pa.Table) -> pl.DataFrame:
-    """What stands of each base afterwards: `_base`, `_hash`, `_count`. Raises NotFollowed and InputChanged."""
+    """Return the rows of each base afterwards: `_base`, `_hash`, `_count`. Raises NotFollowed and InputChanged."""
     before = pl.DataFrame(stood.select([_BASE, _HASH])).group_by(_BASE, _HASH).agg(pl.len().cast(pl.Int64).alias("_count"))
     single = net.filter(~_is_reject()) if one.unique else net.clear()
     several = net.filter(_is_reject()) if one.unique else net
@@ -314,7 +326,7 @@ def _is_reject() -> pl.Expr:
 
 
 def _after_several(net: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
-    """Of rows that are told apart by their values: so many of each image as stood and came, less those that went."""
+    """Count the images of rows without a primary key: prior and added ones, less removed ones."""
     signed = net.select(_BASE, _HASH, pl.col(_WEIGHT).alias("_count"))
     touched = before.join(signed.select(_BASE).unique(), on=_BASE, how="semi")
     total = pl.concat([touched, signed]).group_by(_BASE, _HASH).agg(pl.col("_count").sum()).filter(pl.col("_count") != 0)
@@ -324,7 +336,7 @@ def _after_several(net: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
 
 
 def _after_single(one: TableRequest, net: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
-    """Of rows with a primary key: the one that came, or none where the one that stood went."""
+    """Return the row that each primary key has afterwards: the added one, or none."""
     held = before.group_by(_BASE).agg(pl.col("_count").sum().alias("_held"))
     came, went = pl.col(_WEIGHT).clip(lower_bound=0).sum().alias("_came"), (-pl.col(_WEIGHT)).clip(lower_bound=0).sum().alias("_went")
     sums = net.group_by(_BASE).agg(came, went).join(held, on=_BASE, how="left").with_columns(pl.col("_held").fill_null(0))
@@ -344,7 +356,7 @@ def _not_unique(one: TableRequest, base: bytes) -> str:
 
 
 def _images(one: TableRequest, stood: pa.Table, based: pa.Table, after: pl.DataFrame) -> tuple[pa.Table, pa.Table]:
-    """The rows that stood of what changed, and those that stand afterwards, under their keys."""
+    """Return the prior rows of the changed bases and their rows afterwards, both under their keys."""
     columns = list(one.request.files.shape.columns)
     known = pl.concat([pl.DataFrame(table.select([_BASE, _HASH, *columns])) for table in (based, stood)]).unique([_BASE, _HASH], keep="first")
     copies = after.join(known, on=[_BASE, _HASH], how="left").select(pl.all().repeat_by("_count").explode())

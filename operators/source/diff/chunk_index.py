@@ -1,7 +1,7 @@
-"""Two versions of a large file by their stretches: which are the same, and between which records the others stand (DESIGN section 6).
+"""Two versions of a large file by their content-defined chunks: which are unchanged, and where the records of the others belong.
 
-The list of a file's stretches is kept in the source's state. It tells of each where its records stand in the source's changelog: of a source
-without a primary key between which labels, of a keyed one in which rows of which runs they were read.
+The source's state contains the chunk list of each large file. It locates the records of each chunk in the source's changelog: between two order keys
+without a primary key, in spans of rows with one (`operators.source.diff.chunk_spans`).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 FETCHED_ROWS: Final = 500_000
 FETCHED_BYTES: Final = 32 << 20
-"""So many records, and so much of their text, are brought to the driver with all columns, so that what differs need not be read again."""
+"""Records of at most this many bytes of text are brought to the driver with all columns, so that differing ones need not be read again."""
 REGION_BYTES: Final = 4 << 20
-"""About so many bytes of changed stretches are read by one task."""
+"""Bytes of changed chunks that one task reads, about."""
 MOST_CHANGED: Final = 1 / 3
-"""A file of which a larger part is in changed stretches is compared as a whole, which takes less time then."""
+"""Share of changed chunks above which comparing the whole file takes less time."""
 FEW_RANGES: Final = 8
-"""So many ranges of keys are conditions of a query or of a read; more are joined."""
+"""Ranges of keys that are written as conditions of a query, at most; more ranges are joined."""
 BIN_BYTES: Final = 5
 
 
@@ -48,18 +48,18 @@ def chunk_schema() -> pa.Schema:
 
 @dataclass(frozen=True)
 class ChunkList:
-    """The stretches of a file in order."""
+    """The chunks of a file in order."""
 
     made: Callable[[], pa.Table]
 
     @cached_property
     def table(self) -> pa.Table:
-        """The stretches with the columns of `chunk_schema`: made when it is asked for, since that waits for the hashes of a file."""
+        """The chunks with the columns of `chunk_schema`. Made on first use, since it waits for the hashes of the file."""
         return self.made()
 
     @property
     def rows(self) -> Positions:
-        """The number of the first record of each stretch and, at last, the number behind the last record."""
+        """The row number of each chunk's first record and, at the end, the number after the last record."""
         counts = self.table.column("records").to_numpy()
         return np.concatenate([[1], 1 + np.cumsum(counts)])
 
@@ -102,19 +102,19 @@ class ChunkList:
         return parse_label(self.table.column("first")[number].as_py())[0] if number < self.table.num_rows else None
 
     def changed(self, now: ContentChunks, stayed: tuple[Positions, Positions], chosen: Positions, first: pa.Array, last: pa.Array) -> ChunkList:
-        """The list as it is now: what stayed has the labels that it had, the stretches `chosen` have new ones."""
+        """Return the new list: unchanged chunks keep their order keys, the chunks `chosen` get new ones."""
         order = np.argsort(np.concatenate([stayed[1], chosen]))
         kept = [self.table.column(name).combine_chunks().take(pa.array(stayed[0])) for name in ("first", "last")]
         ends = [pa.concat_arrays([one, fresh]).take(pa.array(order)) for one, fresh in zip(kept, (first, last), strict=True)]
         return ChunkList.by_labels(now, *ends)
 
     def ranges(self, bounds: Sequence[tuple[int, int]]) -> list[tuple[bytes, bytes]]:
-        """The labels of the records in stretches of some ranges of numbers: from the first up to the one behind the last."""
+        """Return the ranges of order keys of ranges of chunks, the end excluded."""
         first = self.table.column("first")
         return [(first[low].as_py() if low else b"", first[high].as_py() if high < self.table.num_rows else b"\xff") for low, high in bounds if low < high]
 
     def standing(self, rows: DataFrame, bounds: Sequence[tuple[int, int]], prefix: bytes, engine: Engine) -> DataFrame:
-        """Those rows of the file whose records are in stretches of some ranges of numbers."""
+        """Return the file's rows in ranges of chunks."""
         ends = self.ranges(bounds)
         if len(ends) > FEW_RANGES:
             return _in_bins(rows, ends, self.table.column("last")[-1].as_py(), prefix, engine)
@@ -123,7 +123,7 @@ class ChunkList:
 
 
 def _in_bins(rows: DataFrame, ends: Sequence[tuple[bytes, bytes]], last: bytes, prefix: bytes, engine: Engine) -> DataFrame:
-    """The rows whose keys lie within one of many ranges: found by the first bytes of their labels, which are the same for 256 neighbours."""
+    """Return the rows whose keys lie in one of many ranges. They are joined by the first bytes of their order keys, which 256 neighbours share."""
     spread = [(bin_, low, high) for low, high in ends for bin_ in range(_bin(low), _bin(min(high, last)) + 1)]
     bins = pa.array([f"{one:0{2 * BIN_BYTES}X}" for one, _, _ in spread])
     columns = {"__low": [prefix + low for _, low, _ in spread], "__high": [prefix + high for _, _, high in spread]}
@@ -147,7 +147,7 @@ def _table(chunks: ContentChunks, first: pa.Array, last: pa.Array, spans: pa.Arr
 
 
 def matched(old: ChunkList, new: ContentChunks, *, same_rows: bool = False) -> tuple[Positions, Positions]:
-    """The numbers of the stretches that stayed, before and now; `same_rows`: only those whose records have the numbers that they had."""
+    """Return the numbers of the unchanged chunks, before and now. `same_rows`: only those whose records have the same row numbers."""
     digests = pa.concat_arrays([old.table.column("digest").combine_chunks(), pa.array(new.digests, pa.binary())])
     codes = digests.dictionary_encode().indices.to_numpy().astype(np.int64)
     left, right = align(codes[: old.table.num_rows], codes[old.table.num_rows :])
@@ -158,20 +158,20 @@ def matched(old: ChunkList, new: ContentChunks, *, same_rows: bool = False) -> t
 
 
 def is_little(now: ContentChunks, chosen: Positions) -> bool:
-    """Whether some stretches have so few of the file's records that it saves time to look at them alone."""
+    """Return whether few enough records are in these chunks that comparing only them saves time."""
     return int((now.rows[chosen + 1] - now.rows[chosen]).sum()) <= now.records * MOST_CHANGED
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A place where two versions of a file differ: stretches of the old one, from the first up to the one behind, and those of the new one in their place."""
+    """A place where two versions of a file differ: a range of old chunks and the range of new chunks in their place, ends excluded."""
 
     old: tuple[int, int]
     new: tuple[int, int]
 
 
 def regions_between(stayed: tuple[Positions, Positions], old: int, new: int) -> list[Region]:
-    """What lies between the stretches that stayed, of so many stretches before and now."""
+    """Return the regions between the unchanged chunks. `old` and `new` are the numbers of chunks."""
     opens, closes = ([np.concatenate([[-1], one]) + 1 for one in stayed], [np.concatenate([one, [count]]) for one, count in zip(stayed, (old, new), strict=True)])
     bounds = zip(opens[0].tolist(), closes[0].tolist(), opens[1].tolist(), closes[1].tolist(), strict=True)
     return [Region((low, high), (start, end)) for low, high, start, end in bounds if low < high or start < end]
@@ -183,7 +183,7 @@ def numbers_in(bounds: Sequence[tuple[int, int]]) -> Positions:
 
 
 def groups(rows: Positions, bounds: Sequence[tuple[int, int]]) -> Iterator[slice]:
-    """The places of the records of ranges of stretches where they stand one behind the other; `rows`: the numbers of the stretches' first records."""
+    """Yield the positions of the records of each range when the ranges are concatenated. `rows` are the numbers of the chunks' first records."""
     at = 0
     for low, high in bounds:
         count = int(rows[high] - rows[low])

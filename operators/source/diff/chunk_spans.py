@@ -1,7 +1,7 @@
-"""Where the records of a keyed file's stretches stand in its changelog: in which rows of the file they were read, and by which runs (DESIGN section 6).
+"""Where the changelog of a keyed source has the records of a file's chunks: the file rows they were read from, and the epochs that read them.
 
-A row under a primary key keeps the row of the file that it was read from, and its epoch says of which version. So a stretch knows its records by spans of
-such rows, whatever stands before them by now. Where records changed places the spans of two stretches may overlap; these are read together.
+A row with a primary key keeps the row number it was read from, and its epoch identifies the version of the file. So a span of rows and an epoch locate
+the records of a chunk, whatever precedes them now. Where records changed places, spans of chunks may overlap; these chunks are read together.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from storage.formats.content_chunks import ContentChunks
 
 GAP: Final = 1024
-"""Rows of a stretch further apart than this are in spans of their own."""
+"""Rows of a chunk that are further apart get spans of their own."""
 MOST: Final = 8
-"""Spans of a stretch on an average beyond which a list is not kept: so much was moved that whole files are compared in less time."""
+"""Average number of spans of a chunk above which the list is dropped: comparing whole files takes less time then."""
 BIN_BITS: Final = 9
 _EPOCH_BITS: Final = 32
 _WIDTH: Final = 24
@@ -36,7 +36,14 @@ _WIDTH: Final = 24
 
 @dataclass(frozen=True, slots=True)
 class ChunkSpans:
-    """Spans of rows, sorted by `stretch`: the number of the stretch that has records in it, the epoch that read them, the first row and the last."""
+    """Spans of rows, sorted by `chunk`.
+
+    Attributes:
+        chunk: Number of the chunk that has records in the span.
+        epoch: Epoch that read them.
+        first: First row.
+        last: Last row.
+    """
 
     chunk: Positions
     epoch: Positions
@@ -52,13 +59,13 @@ class ChunkSpans:
 
     @classmethod
     def of_new_file(cls, chunks: ContentChunks, epoch: int) -> ChunkSpans:
-        """Those of a file of which nothing stood."""
+        """Return the spans of a file without prior rows."""
         count = chunks.count
         return cls(np.arange(count), np.full(count, epoch), chunks.rows[:-1], chunks.rows[1:] - 1)
 
     @classmethod
     def around(cls, chunk: Positions, epoch: Positions, row: Positions) -> ChunkSpans:
-        """The spans of records, given the stretch, the epoch and the row of each."""
+        """Return the spans of records, from the chunk, the epoch and the row of each."""
         order = np.lexsort((row, epoch, chunk))
         chunk, epoch, row = chunk[order], epoch[order], row[order]
         breaks = np.flatnonzero((np.diff(chunk) != 0) | (np.diff(epoch) != 0) | (np.diff(row) > GAP)) + 1
@@ -67,25 +74,25 @@ class ChunkSpans:
         return cls(chunk[starts], epoch[starts], row[starts], row[ends])
 
     def where(self, chosen: NDArray[np.bool_]) -> ChunkSpans:
-        """Those of some stretches (a mask)."""
+        """Return the spans of the chunks in a mask."""
         mask = chosen[self.chunk]
         return ChunkSpans(self.chunk[mask], self.epoch[mask], self.first[mask], self.last[mask])
 
     def carried(self, left: Positions, right: Positions) -> ChunkSpans:
-        """The spans of those stretches that stayed, under the numbers that they have now."""
+        """Return the spans of the unchanged chunks under their new numbers."""
         numbers = np.full(int(self.chunk.max(initial=-1)) + 1, -1, np.int64)
         numbers[left] = right
         kept = self.where(numbers >= 0)
         return ChunkSpans(numbers[kept.chunk], kept.epoch, kept.first, kept.last)
 
     def and_of(self, other: ChunkSpans) -> ChunkSpans:
-        """These and others."""
+        """Return these spans and others."""
         pairs = [np.concatenate(pair) for pair in ((self.chunk, other.chunk), (self.epoch, other.epoch), (self.first, other.first), (self.last, other.last))]
         order = np.argsort(pairs[0], kind="stable")
         return ChunkSpans(*(one[order] for one in pairs))
 
     def column(self, count: int) -> pa.Array | None:
-        """The column `spans` of a list of so many stretches; None where there are too many."""
+        """Return the column `spans` of a list of `count` chunks; None where there are too many spans."""
         if len(self.chunk) > MOST * count + 1000:
             return None
         data = np.stack([self.epoch, self.first, self.last], axis=1).astype("<i8").tobytes()
@@ -104,7 +111,7 @@ class ChunkSpans:
         return heap, low[order][begins], np.array([base])
 
     def closed(self, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """The stretches (a mask) that have to be looked at with some: all whose spans overlap with theirs, and so on."""
+        """Extend a mask of chunks by all chunks whose spans overlap, transitively."""
         heap, _, _ = self._heaps()
         while True:
             touched = np.zeros(int(heap.max(initial=-1)) + 1, np.bool_)
@@ -116,7 +123,7 @@ class ChunkSpans:
             chosen = grown
 
     def holding(self, epochs: Positions, rows: Positions, count: int) -> NDArray[np.bool_]:
-        """The stretches, of so many, in which records may stand that some epochs read in some rows."""
+        """Return a mask of the chunks (of `count`) that may contain records read in these (epoch, row) pairs."""
         heap, begins, base = self._heaps()
         found = np.zeros(count, np.bool_)
         met = np.unique(np.searchsorted(begins, epochs * base + rows, side="right") - 1)
@@ -125,7 +132,7 @@ class ChunkSpans:
 
 
 def standing(places: Sequence[tuple[str, ChunkSpans]], engine: Engine) -> Narrow:
-    """What chooses the rows (with `_epoch`) that lie within spans of files, given by path."""
+    """Return the predicate for rows (with `_epoch`) within the spans of files, given by path."""
     ends = [(path, *span) for path, spans in places for span in zip(spans.epoch.tolist(), spans.first.tolist(), spans.last.tolist(), strict=True)]
     if len(ends) > listed.FEW_RANGES:
         return _in_bins(ends, engine)

@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AlignedRange:
-    """Records that are aligned with each other: where they are among those that were looked at, before and now; the labels around them (None: nothing there)."""
+    """Ranges of records that are aligned with each other.
+
+    Attributes:
+        old: Positions among the prior records that are compared.
+        new: Positions among the new records.
+        low: Order key of the record before the range; None at the beginning.
+        high: Order key of the record after the range; None at the end.
+    """
 
     old: slice
     new: slice
@@ -31,12 +38,12 @@ class AlignedRange:
 
 
 def with_row(request: IngestRequest, rows: DataFrame) -> DataFrame:
-    """Op rows that were read, with the row number only where it is kept."""
+    """Drop the row number where the source does not store it."""
     return rows if "_row" in request.files.shape.hidden else without(rows, "_row")
 
 
 def new_keys(old: pa.ChunkedArray, stayed: tuple[Any, Any], came: Any, prefix: bytes, around: AlignedRange) -> pa.Array:
-    """A key for each new record of a place: behind the old record before it, one that goes too, and before the next that stays."""
+    """Return a key for each new record, between the old record before it and the next one that stays."""
     made: list[pa.Array] = [pa.array([], pa.binary())]
     left, right = stayed
     places = np.searchsorted(right, came)
@@ -63,7 +70,7 @@ def _label(key: bytes, skip: int) -> Label:
 
 
 def relabelled(request: IngestRequest, fresh: DataFrame, labels: pa.Table) -> DataFrame:
-    """The new records of a file under their labels."""
+    """Return the new records of a file under their new keys."""
     key = F.when(F.col("_error").isNull(), F.col("_label")).otherwise(F.concat(F.col("_label"), F.lit(b"!")))
     labelled = joined(fresh.drop("_key"), labels, request.engine, "inner", on="_row")
     rows = labelled.withColumns({"_key": key, "_cause": F.lit(request.fresh_cause)})
@@ -71,14 +78,14 @@ def relabelled(request: IngestRequest, fresh: DataFrame, labels: pa.Table) -> Da
 
 
 def relabelled_on_driver(request: IngestRequest, fresh: pa.Table, labels: pa.Array) -> pa.Table:
-    """The same on the driver, the labels in the order of the records."""
+    """Return the same on the driver; `labels` are in the order of the records."""
     marked = zip(labels.to_pylist(), fresh.column("_error").is_valid().to_pylist(), strict=True)
     own = {"_key": pa.array([label + b"!" if bad else label for label, bad in marked], pa.binary()), "_cause": pa.repeat(request.fresh_cause, fresh.num_rows)}
     return pa.table({name: own.get(name, fresh.column(name)) for name in fresh.column_names})
 
 
 def moved_rows(request: IngestRequest, stood: DataFrame, old: pa.Table, new: pa.Table, stayed: tuple[Any, Any]) -> list[DataFrame]:
-    """Corrections of records that stayed but have another row number now, for a pipeline that reads `$source.row`."""
+    """Return corrections of unchanged records whose row number changed, for pipelines that read `$source.row`."""
     left, right = stayed
     before = old.column("_row").take(pa.array(left)).fill_null(0).to_numpy()
     after = new.column("_row").take(pa.array(right)).to_numpy()

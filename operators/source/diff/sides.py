@@ -1,4 +1,4 @@
-"""The two versions of what is looked at of a file: rows that stood and rows that are read now, each with a hash or a number that tells whether it stayed."""
+"""The two versions of a file that are compared: prior rows and rows read now, each with a hash of its content."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 
 
 FEW_BYTES: Final = 2 << 20
-"""So many bytes of changed stretches are read on the driver, where what stood came there too."""
+"""Bytes of changed chunks that are read on the driver, at most, if the prior rows are there too."""
 
 
 def of_file(stood: DataFrame, files: FileReader, record: FileRecord) -> DataFrame:
-    """The rows of one file: those whose key begins with its prefix, as a range so that the table's statistics help."""
+    """Return the rows of one file, by the range of keys with its prefix, so that the table's statistics help."""
     low = files.prefix(record)
     return stood.where((F.col("_key") >= F.lit(low)) & (F.col("_key") < F.lit(low + b"\xff")))
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A version of what is looked at of a file: `old_hashes` or `new_hashes`, and the rows themselves where they are on the driver."""
+    """One version of the compared rows: their hashes, and the rows themselves where they are on the driver."""
 
     hashes: pa.Table
     rows: pa.Table | None = None
 
 
 def looked_at(request: IngestRequest, part: Part, before: ChunkList, bounds: Sequence[tuple[int, int]], *, few: bool) -> Sequence[Side]:
-    """What stands in stretches of some ranges of numbers and what is there now; where it is `few`, with all columns, so that what differs need not be read again."""
+    """Return the prior and the new rows of ranges of chunks. `few`: with all columns, so that differing rows need not be read again."""
     live = _near(request, part.record, before, bounds) if few else None
     if live is not None and part.size <= FEW_BYTES:
         return _numbered(request, live, request.files.small([part])[0])
@@ -53,45 +53,45 @@ def looked_at(request: IngestRequest, part: Part, before: ChunkList, bounds: Seq
 
 
 def _near(request: IngestRequest, record: FileRecord, before: ChunkList, bounds: Sequence[tuple[int, int]]) -> pa.Table | None:
-    """The live rows of a file in stretches of some ranges of numbers, where these are so few that each is read by itself."""
+    """Return the prior rows of a file in ranges of chunks, on the driver; None where there are too many ranges."""
     assert request.prior is not None  # else nothing is known
     prefix, ranges = request.files.prefix(record), before.ranges(bounds)
     return request.prior.in_key_ranges([(prefix + low, prefix + high) for low, high in ranges]) if len(ranges) <= FEW_RANGES else None
 
 
 def _standing(request: IngestRequest, record: FileRecord, before: ChunkList, bounds: Sequence[tuple[int, int]]) -> DataFrame:
-    """The same as a frame."""
+    """Return the same as a frame."""
     assert request.prior is not None  # else nothing is known
     prefix = request.files.prefix(record)
     return request.prior.filtered(lambda rows: before.standing(of_file(rows, request.files, record), bounds, prefix, request.engine))
 
 
 def _numbered(request: IngestRequest, live: pa.Table, fresh: pa.Table) -> tuple[Side, Side]:
-    """Both versions of rows that are on the driver; they are numbered there."""
+    """Return both versions of rows on the driver, numbered there."""
     old, new = live.sort_by("_key"), fresh.sort_by("_row")
     was, now = numbered(old, new, [name for name in request.compared() if name != "_row"])
     return Side(old.select(_told(request)).append_column("_hash", was), old), Side(new.select(["_row"]).append_column("_hash", now), new)
 
 
 def numbered(old: pa.Table, new: pa.Table, names: Sequence[str]) -> tuple[pa.Array, pa.Array]:
-    """A number for each row on the driver by the columns `names`, in place of a hash: the same exactly where these print the same."""
+    """Number rows on the driver by the columns `names`, in place of a hash. Equal numbers mean equal printed values."""
     rows = pl.DataFrame(images(pa.concat_tables([old.select(names).cast(new.select(names).schema), new.select(names)])))
     numbers = rows.with_row_index("at").select(pl.col("at").first().over(rows.columns).cast(pl.Int64)).to_series().to_arrow()
     return numbers.slice(0, old.num_rows), numbers.slice(old.num_rows)
 
 
 def old_hashes(request: IngestRequest, stood: DataFrame) -> pa.Table:
-    """`_key`, `_hash` and, where it is kept, `_row` of live rows of a file, in order."""
+    """Return `_key`, `_hash` and, where it is stored, `_row` of a file's prior rows, in order."""
     return _ordered(request.engine.to_arrow(stood.select(*_told(request), _hash(request, stood))), "_key")
 
 
 def _told(request: IngestRequest) -> list[str]:
-    """What is told of live rows besides their hashes."""
+    """Return the columns of prior rows that are compared in addition to their hashes."""
     return ["_key", *(name for name in ("_row",) if name in request.files.shape.hidden)]
 
 
 def new_hashes(request: IngestRequest, fresh: DataFrame) -> pa.Table:
-    """`_row` and `_hash` of the records of a file, in order."""
+    """Return `_row` and `_hash` of a file's records, in order."""
     return _ordered(request.engine.to_arrow(fresh.select("_row", _hash(request, fresh))), "_row")
 
 
@@ -102,21 +102,21 @@ def _ordered(table: pa.Table, by: str) -> pa.Table:
 
 
 def _hash(request: IngestRequest, frame: DataFrame) -> Column:
-    """A 64-bit hash of what is compared of a record: its values, its undeclared fields, what it was rejected for."""
+    """Return a 64-bit hash of the compared columns: values, undeclared fields, error."""
     return image_hash(frame, [name for name in request.compared() if name != "_row"]).alias("_hash")
 
 
 FEW_KEYS: Final = 100_000
-"""So many keys are sent to every task instead of being shuffled."""
+"""Keys that are broadcast to every task, at most; more are shuffled."""
 
 
 def image_hash(frame: DataFrame, names: Sequence[str]) -> Column:
-    """A hash of columns that is the same exactly where they print the same."""
+    """Return a hash of columns that is equal for equal printed values."""
     return F.xxhash64(*(side for part in parts(frame, names) for side in (part, part.isNull())))
 
 
 def joined(frame: DataFrame, keys: pa.Table, engine: Engine, how: str, on: str = "_key") -> DataFrame:
-    """A frame joined with keys that the driver has: sent to every task while they are few."""
+    """Join a frame with keys on the driver; few keys are broadcast."""
     other = engine.from_arrow(keys)
     few = F.broadcast(other) if keys.num_rows <= FEW_KEYS else other
     return of_keys(frame, few, on) if how == "left_semi" else frame.join(few, on, how)

@@ -1,4 +1,4 @@
-"""The delta of one file, from the records that were compared and those that stayed."""
+"""The delta of one compared file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What became of a changed file: op rows, its record, the number of op rows at most, its stretches where they are known."""
+    """The change of one file.
+
+    Attributes:
+        rows: Op rows.
+        record: The file's new entry.
+        bound: Upper bound of the op rows.
+        chunks: Its chunk list, where known.
+    """
 
     rows: list[DataFrame | pa.Table]
     record: FileRecord
@@ -39,13 +46,13 @@ class FileChange:
 
 
 def _having(rows: pa.Table, name: str, values: pa.ChunkedArray) -> pa.Table:
-    """Those of the rows that have one of some values."""
+    """Return the rows that have one of the values."""
     return rows.filter(pc.is_in(rows.column(name), value_set=values))
 
 
 @dataclass(frozen=True)
 class Versions:
-    """What was looked at of a file before and now, and the positions of what stayed."""
+    """The compared records of a file before and now, and the positions of those that stayed."""
 
     request: IngestRequest
     record: FileRecord
@@ -54,7 +61,7 @@ class Versions:
     stayed: tuple[Any, Any]
     places: Sequence[AlignedRange]
     in_place: bool = False
-    """Whether the others stand in the places that they had, and keep their labels."""
+    """Whether the other records keep their positions and order keys."""
 
     @property
     def old(self) -> pa.Table:
@@ -92,7 +99,7 @@ class Versions:
         return pa.concat_arrays([pa.array([], pa.binary()), *made])
 
     def ends(self, first: Any, last: Any) -> tuple[pa.Array, pa.Array]:
-        """The labels of the records at some positions, and at others."""
+        """Return the order keys of the records at the first positions, and at the last ones."""
         return self._labels(first), self._labels(last)
 
     def _labels(self, positions: Any) -> pa.Array:
@@ -104,7 +111,7 @@ class Versions:
         return pa.array([key[skip:].removesuffix(b"!") for key in everything.take(pa.array(at[positions])).to_pylist()], pa.binary())
 
     def change(self, part: Part, chunks: ContentChunks | None, listed: ChunkList | None) -> FileChange:
-        """The delta. `part`: what was read; `listed`: the file's stretches as they are now."""
+        """Return the delta. `part`: the part that was read; `listed`: the new chunk list."""
         rows = [self._taken()] if self.gone.num_rows else []
         rows += [self._brought(part, chunks)] if len(self.came) else []
         if self.in_place and rows:
@@ -116,18 +123,18 @@ class Versions:
         return FileChange(rows, replace(self.record, dense=self.record.dense and (self.in_place or self._dense())), bound, listed)
 
     def _stood(self) -> DataFrame:
-        """The live rows of the file, at least those that were looked at."""
+        """Return the file's prior rows, at least the compared ones."""
         assert self.request.prior is not None  # else nothing was compared
         return of_file(self.request.prior.rows, self.request.files, self.record) if self.was.rows is None else self.request.engine.from_arrow(self.was.rows)
 
     def _taken(self) -> DataFrame | pa.Table:
-        """The rows that go, taken back."""
+        """Retract the rows that go."""
         if self.was.rows is not None:
             return signed(_having(self.was.rows, "_key", self.gone.column("_key")), Op.RETRACT, self.request.cause)
         return as_retractions(joined(self._stood(), self.gone, self.request.engine, "left_semi"), self.request.cause)
 
     def _brought(self, part: Part, chunks: ContentChunks | None) -> DataFrame | pa.Table:
-        """The rows that are new."""
+        """Insert the new rows."""
         files, rows = self.request.files, self.new.column("_row").take(pa.array(self.came))
         if self.now.rows is not None:
             return relabelled_on_driver(self.request, _having(self.now.rows, "_row", rows).sort_by("_row"), self.keys)
@@ -140,6 +147,6 @@ class Versions:
         return relabelled(self.request, frame, pa.table({"_row": rows, "_label": self.keys}))
 
     def _dense(self) -> bool:
-        """Whether record n still has label n."""
+        """Whether record n still has order key n."""
         rows = self.new.column("_row").take(pa.array(self.came)).combine_chunks()
         return not self.gone.num_rows and self.keys.equals(row_labels(self.prefix, rows.to_numpy()))

@@ -1,7 +1,7 @@
-"""`merge: append`: records behind those that were read are new; the earlier ones are as they were (DESIGN section 6).
+"""`merge: append`: only records after those that were read are new.
 
-Earlier bytes are checked by their hash. Where they differ, or where a file cannot be read from the middle (a JSON array, an
-archive), its earlier records are compared with those that were read.
+Earlier bytes are checked by their hash. Where the hash differs, or where a file cannot be read from the middle (a JSON array, an archive), its earlier
+records are compared.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from operators.source.request import IngestRequest, IngestResult, InputChanged, 
 
 @merge_strategy("append")
 def ingest(request: IngestRequest) -> IngestResult:
-    """The records that were added. Raises InputChanged where earlier ones are not what they were."""
+    """Return the appended records. Raises InputChanged where earlier ones changed."""
     changes, files = request.changes, request.files
     if request.prior is None:
         return appended(request, [replace(part, record=files.undeclared(part.record)) for part in whole(changes, changes.added)])
@@ -34,7 +34,7 @@ def ingest(request: IngestRequest) -> IngestResult:
 
 
 def _refuse_changed(request: IngestRequest, record: FileRecord) -> None:
-    """Raise InputChanged unless the first records of a file are those that were read."""
+    """Raise InputChanged if an earlier record of a file changed."""
     assert request.prior is not None  # else nothing was read
     files, engine = request.files, request.engine
     old = old_hashes(request, of_file(request.prior.rows, files, record)).column("_hash")

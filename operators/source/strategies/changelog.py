@@ -1,4 +1,4 @@
-"""`merge: changelog`: records that say themselves what they do, in the words of ODF, Debezium or Flink (DESIGN section 6)."""
+"""`merge: changelog`: records that contain their operation, in the words of ODF, Debezium or Flink."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 COMES: Final = ("0", "3", "+A", "+C", "c", "r", "u", "+I", "+U")
-"""The record stands from now on, whether its key was there or not: ODF's codes and symbols, Debezium's, Flink's."""
+"""Operations after which the record is live, whether its key was live before or not: ODF's codes and symbols, Debezium's, Flink's."""
 GOES: Final = ("1", "2", "-R", "-C", "d", "-D", "-U")
-"""What stood of its key is taken back; the values that it carries are passed over."""
+"""Operations that retract the row of the key; the record's values are ignored."""
 
 
 @merge_strategy("changelog")
 def ingest(request: IngestRequest) -> IngestResult:
-    """The net change of each key. Taking back what is not there, and a word that is no operation, are rejects."""
+    """Return the net change of each key. Retractions of unknown keys and unknown operations are rejects."""
     return deliver(request, lambda rows: _marked(request, rows))
 
 

@@ -32,11 +32,14 @@ if TYPE_CHECKING:
 
 
 def deliver(request: IngestRequest, marks: Callable[[DataFrame], DataFrame], *, first_wins: bool = False) -> IngestResult:
-    """The delta of deliveries: each is an event of its key, in discovery order.
+    """Return the delta of deliveries: each record is an event of its key, in discovery order.
 
-    A delivery that comes late, before others that were read, is put in its place by reading all of them again, as long as
-    all are there; else it counts as the latest. `marks` adds `_stays` (never null) and `_wrong` to the records, and may turn
-    some into rejects. `first_wins`: the first event of a key to arrive stands, whatever comes later.
+    A late delivery, which precedes others that were read, takes its place: all deliveries are read again if all are present, else it counts as the latest.
+
+    Args:
+        request: The request of the source.
+        marks: Adds `_stays` (never null) and `_wrong` to the records, and may make rejects of some.
+        first_wins: Whether the first event of a key decides, whatever comes later.
     """
     changes = request.changes
     again = request.rebuilt or (not first_wins and _out_of_order(request))
@@ -60,7 +63,7 @@ def _parts(request: IngestRequest, *, again: bool) -> list[Part]:
 
 
 def _fresh(request: IngestRequest) -> list[Part]:
-    """What was not read yet: new files, new ends, and overwritten files as new deliveries."""
+    """Return what was not read yet: new files, new ends, and overwritten files as new deliveries."""
     changes = request.changes
     added = [replace(record, arrived=request.epoch) for record in changes.added]
     overwritten = [replace(record, rows=0, replaced=True, arrived=request.epoch) for record in changes.changed]
@@ -69,7 +72,7 @@ def _fresh(request: IngestRequest) -> list[Part]:
 
 
 def _with_columns_that_stand(before: Sequence[FileRecord], counted: Sequence[FileRecord]) -> Iterator[FileRecord]:
-    """Files that were read; an overwritten one keeps the undeclared columns that it had, in which rows of its earlier content may stand."""
+    """Yield the entries of read files. An overwritten one keeps its earlier undeclared columns, since rows of its earlier content may be live."""
     had = {record.label: record.undeclared for record in before}
     for record in counted:
         yield replace(record, undeclared=tuple(dict.fromkeys((*had[record.label], *record.undeclared)))) if record.replaced else record
@@ -81,7 +84,7 @@ def _out_of_order(request: IngestRequest) -> bool:
 
 
 def _whole_history(request: IngestRequest) -> Sequence[Part]:
-    """All files that are there, those that were overwritten since they were read marked so."""
+    """Return all present files, with those that were overwritten since they were read marked."""
     overwritten, added = ({record.path for record in records} for records in (request.delivered.changed, request.delivered.added))
     here = [record for record in request.changes.now if record.present]
     told = [replace(record, replaced=True) if record.path in overwritten else record for record in here]
@@ -89,7 +92,7 @@ def _whole_history(request: IngestRequest) -> Sequence[Part]:
 
 
 def _taken_otherwise(request: IngestRequest, events: DataFrame, *, first_wins: bool) -> Iterator[str]:
-    """Warnings of new records ahead of records that were read already, where a run over all files at once would decide differently."""
+    """Yield warnings of new records before others that were read, where a run over all files at once would decide differently."""
     late = out_of_turn(request.changes) if request.prior is not None else []
     if late and not first_wins:
         yield f"{late[0]} stands before files that were read already, and not all of these can be read again: it counts as the latest"
@@ -100,7 +103,7 @@ def _taken_otherwise(request: IngestRequest, events: DataFrame, *, first_wins: b
 
 
 def _passed_over(request: IngestRequest, events: DataFrame) -> tuple[int, str] | None:
-    """How many records there are whose keys other records of files behind theirs have, and the first of their files; None where there are none."""
+    """Count the records whose keys have a row from a later file, and return the first of their files; None where there are none."""
     assert request.prior_rows is not None  # else nothing was read already
     compared, stood = request.compared(), request.prior_rows.where(F.col("_error").isNull())
     here = [(record.stored, order) for order, record in enumerate(request.changes.now) if record.present]
@@ -114,7 +117,7 @@ def _passed_over(request: IngestRequest, events: DataFrame) -> tuple[int, str] |
 
 
 def _netted(request: IngestRequest, events: DataFrame, *, first_wins: bool) -> DataFrame:
-    """What new events make of the rows that stood. Rejects of files that were overwritten go."""
+    """Apply new events to the prior rows. Rejects of overwritten files go."""
     names, compared, stood = request.files.shape.columns, request.compared(), request.prior_rows
     overwritten = [record.stored for record in request.changes.changed]
     if stood is None or not overwritten:
@@ -125,9 +128,9 @@ def _netted(request: IngestRequest, events: DataFrame, *, first_wins: bool) -> D
 
 
 def _replayed(request: IngestRequest, events: DataFrame, *, first_wins: bool) -> DataFrame:
-    """The difference between what all deliveries give and what stood.
+    """Return the difference between the prior rows and the result of all deliveries.
 
-    Where some cannot be read again, no other of the earlier records comes to stand than those that did; new deliveries follow them.
+    Where some deliveries cannot be read again, no earlier record replaces a prior row of them. New deliveries follow.
     """
     names, compared, stood = request.files.shape.columns, request.compared(), request.prior_rows
     gone, fresh, earlier = _lost(request)
@@ -146,7 +149,7 @@ def _replayed(request: IngestRequest, events: DataFrame, *, first_wins: bool) ->
 
 
 def _lost(request: IngestRequest) -> tuple[list[str], list[str], list[str]]:
-    """The files that are there no more, those that were overwritten since they were read, and those of which earlier content was overwritten before that."""
+    """Return the paths of missing files, of files overwritten since they were read, and of files overwritten before that."""
     now, changed = request.changes.now, {record.path for record in request.delivered.changed}
     present = [record for record in now if record.present]
     earlier = [record.stored for record in present if record.replaced and record.path not in changed]
@@ -154,7 +157,7 @@ def _lost(request: IngestRequest) -> tuple[list[str], list[str], list[str]]:
 
 
 def _with_presence(stood: DataFrame, events: DataFrame, *, of_present_content: bool) -> DataFrame:
-    """The rows that stood with `_there`: whether the record in their place has their key. Where the last event of a key stands, it is what brought the row."""
+    """Return prior rows with `_there`: whether the record at their place has their key."""
     if not of_present_content:
         return stood.withColumn("_there", F.lit(False))
     places = events.where(F.col("_error").isNull()).select("_file", "_row", "_key").distinct().withColumn("_found", F.lit(True))
@@ -163,7 +166,7 @@ def _with_presence(stood: DataFrame, events: DataFrame, *, of_present_content: b
 
 
 def _is_new(request: IngestRequest) -> Column:
-    """Whether a record is of a file that is new or was overwritten, or stands behind the old end of one that grew."""
+    """Return whether a record is from a new or overwritten file, or after the old end of a grown one."""
     changes = request.delivered
     grown = [(F.col("_file") == part.record.stored) & (F.col("_row") > part.rows) for part in changes.grown]
     whole = [record.stored for record in (*changes.added, *changes.changed)]
@@ -171,9 +174,9 @@ def _is_new(request: IngestRequest) -> Column:
 
 
 def _standing(events: DataFrame, kept: DataFrame, lost: DataFrame) -> DataFrame:
-    """The events that stand as rows or rejects (`kept`), read again: what became of the others was decided by deliveries that are gone.
+    """Read again the events that are live as rows or rejects (`kept`). Deliveries that are gone decided about the others.
 
-    A reject that can be read now comes to stand unless its key has a row, in `kept` or among those of files that cannot be read again (`lost`).
+    A reject that can be read now becomes live unless its key has a row, in `kept` or in files that cannot be read again (`lost`).
     """
     places = kept.select("_file", "_row", F.col("_error").isNotNull().alias("_was_reject"))
     again = events.join(places, ["_file", "_row"])
@@ -196,7 +199,7 @@ def _with_keys(request: IngestRequest, rows: DataFrame) -> DataFrame:
 
 
 def rejected(rows: DataFrame, wrong: Column, category: str, detail: Column) -> DataFrame:
-    """The records of which `wrong` holds as rejects: under their places, with category and detail."""
+    """Return records with those where `wrong` is true as rejects: keyed by place, with category and detail."""
     told = rows.withColumn("_error", F.when(wrong, error(category, detail)).otherwise(F.col("_error")))
     return told.withColumn("_key", F.when(F.col("_error").isNull(), F.col("_key")).otherwise(place_key()))
 
@@ -211,10 +214,16 @@ _OLD: Final = "_ev_old"
 
 
 def net_changes(events: DataFrame, stood: DataFrame | None, names: Sequence[str], compared: Sequence[str], *, first_wins: bool = False) -> DataFrame:
-    """The op rows, `_op _key` and `names`, that events make of what stood; reads `events` once.
+    """Return the op rows that events make of the prior rows, with `_op`, `_key` and `names`. Reads `events` once.
 
-    In: events; `stood` with `_key` and `names`, None where nothing stands. Per key the last event decides, with
-    `first_wins` the first, and then only where nothing stood. A row that differs in none of `compared` is no change.
+    The last event of a key decides; with `first_wins` the first one, and only where the key has no prior row.
+
+    Args:
+        events: Events, as described for this module.
+        stood: Prior rows with `_key` and `names`; None where there are none.
+        names: Stored columns.
+        compared: Columns whose difference is a correction.
+        first_wins: Whether the first event decides.
     """
     by_key = Window.partitionBy("_key").orderBy(*_places(first_wins))
     told = events.withColumns({"_before": F.lag("_stays").over(by_key), "_final": F.lead("_stays").over(by_key).isNull()})
@@ -230,14 +239,14 @@ def _places(first_wins: bool) -> list[Column]:
 
 
 def _beside(told: DataFrame, stood: DataFrame, names: Sequence[str], compared: Sequence[str]) -> DataFrame:
-    """The events with the row that stood of their key."""
+    """Return the events with the prior row of their key."""
     old = stood.select("_key", F.struct(*map(column, names)).alias(_OLD), fingerprint(stood, compared).alias("_old_print"))
     same = alike(F.col("_old_print"), F.col("_print"), len(parts(stood, compared)))
     return told.join(old, "_key", "left").withColumns({"_known": F.col(_OLD).isNotNull(), "_same": same})
 
 
 def _codes(first_wins: bool) -> list[Column]:
-    """The ops that an event leads to, as codes; null for those that it does not."""
+    """Return the ops of an event as codes; null for those that do not apply."""
     final, stays, known = F.col("_final"), F.col("_stays"), F.col("_known")
     if first_wins:
         return [F.when(final & ~known, 0)]
@@ -266,6 +275,6 @@ def place_key() -> Column:
 
 
 def _value(name: str, *, has_old: bool) -> Column:
-    """A stored column: of the old row where that is taken back, else of the event."""
+    """Return a stored column: of the prior row where that is retracted, else of the event."""
     new = F.when(F.col("_code") == _REJECT, F.col("_wrong")).otherwise(F.col("_error")) if name == "_error" else column(name)
     return F.when(F.col("_code").isin(1, 2), F.col(_OLD).getField(name)).otherwise(new) if has_old else new

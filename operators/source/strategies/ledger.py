@@ -1,4 +1,4 @@
-"""`merge: ledger`: the first record of a primary key stands, later ones are ignored (DESIGN section 6)."""
+"""`merge: ledger`: the first record of a primary key counts, later ones are ignored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`merge: upsert`: the last record of a primary key wins; one that `deleted` holds of takes the key away (DESIGN section 6)."""
+"""`merge: upsert`: the last record of a primary key wins; one for which `deleted` is true removes the key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @merge_strategy("upsert")
 def ingest(request: IngestRequest) -> IngestResult:
-    """What the last records of their keys change. Deleting a key that is not there is nothing."""
+    """Return the changes of the last records of their keys. Deleting an unknown key changes nothing."""
     return deliver(request, lambda rows: _marked(request, rows))
 
 
