@@ -41,7 +41,7 @@ def fingerprint(frame: DataFrame, names: Sequence[str]) -> Column:
 def alike(old: Column, new: Column, count: int) -> Column:
     """Return whether two fingerprints of `count` parts are equal. A null struct equals only another null.
 
-    Parts are compared one by one, because an engine refuses to compare structs of which only one has a part that is never null.
+    Parts are compared one by one, because an engine refuses to compare two structs where only one has a part that is never null.
     """
     fields = ["f", *(f"f{at}" for at in range(count))]
     same = [old.getField(name).eqNullSafe(new.getField(name)) for name in fields]

@@ -73,7 +73,7 @@ class Rewriting:
         return [action for actions in done for action in actions] + self._written(rest, self._per_file, column)
 
     def _placed(self, column: str | None) -> tuple[list[pl.DataFrame], pl.DataFrame]:
-        """Return the entering rows of each file, and those that fit no file."""
+        """Return the entering rows of each file, and the rows that fit no file."""
         rest, parts = pl.DataFrame(self.came), []
         for file in self.touched:
             fits = inside(file, column, values_of(rest, column)) if column is not None else None

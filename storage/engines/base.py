@@ -95,7 +95,7 @@ class Engine(ABC):
         return frame_of(self.session, table)
 
     def spread(self, work: "pa.Table") -> "DataFrame":
-        """Return rows of which each is the work of one task."""
+        """Return the rows, each as the work of one task."""
         return self.from_arrow(work).repartition(max(1, work.num_rows))
 
     def keys_frame(self, keys: "Iterable[bytes]", name: str = "_key") -> "DataFrame":

@@ -1,4 +1,4 @@
-"""Sessions over the Spark Connect protocol: Sail's and those of `--remote`."""
+"""Sessions over the Spark Connect protocol: for Sail, for the own JVM, and for `--remote`."""
 
 from typing import TYPE_CHECKING, cast
 from uuid import uuid4
@@ -18,26 +18,29 @@ __all__ = ["SESSION_SETTINGS", "open_connect"]
 
 SESSION_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.caseSensitive": "true",  # `Amount` and `amount` are two columns, as in the files that they come from
+    "spark.sql.caseSensitive": "true",  # `Amount` and `amount` are two columns, as in files
 }
 
 
 LARGE = (("grpc.max_receive_message_length", (1 << 31) - 1),)
-"""Rows come in batches of some thousands, however long they are: those that hold an array of ten thousand elements each are larger than the 128 MB that pyspark takes."""
+"""Rows come in batches of some thousands. Rows with arrays of ten thousand elements exceed the 128 MB that pyspark accepts."""
 PLAIN = (("grpc.compression_enabled_algorithms_bitset", 1),)
-"""What has a server send its answers as they are: within one machine, to compress and expand them takes several times as long as all else of reading rows."""
+"""Uncompressed answers. Within one machine, compression takes several times as long as reading rows."""
 
 
 STEADY = (("grpc.client_idle_timeout_ms", (1 << 31) - 1),)
-"""What has a connection last as long as its session: a private port admits no second one."""
+"""Keeps a connection open as long as its session, because a private port admits no second one."""
 
 
 def open_connect(url: str, *, near: bool = False, connect: "Callable[[grpc.Channel], None] | None" = None, retries: "RetryPolicy | None" = None) -> "SparkSession":
-    """A new session at a Spark Connect URL. It is not shared with other users of pyspark in the process.
+    """Open a session at a Spark Connect URL. Other users of pyspark in the process do not share it.
 
-    `near` says that the server is on this machine: a connection to it is lost with the server, and cannot be taken up again. A client
-    that could take it up would send two more messages with each query, which takes as long again as a small query does. `connect` has a channel connect.
-    `retries` says for how long a server that is not near is asked again.
+    Args:
+        url: The URL.
+        near: The server is on this machine, and its connection ends with it. A client that could resume the connection would send two more messages
+            with each query, which doubles the time of a small query.
+        connect: Called to connect a channel.
+        retries: How long to retry a server that is not near.
     """
     from pyspark.sql.connect.client import DefaultChannelBuilder
     from pyspark.sql.connect.session import SparkSession as ConnectSession
@@ -55,16 +58,16 @@ def open_connect(url: str, *, near: bool = False, connect: "Callable[[grpc.Chann
     with undoing(lambda: _forget(session)):
         if near:
             session.client.disable_reattachable_execute()
-            session.client.set_retry_policies([])  # to try again is to wait ten minutes for a server that is gone, by an interrupt even now, or to write rows twice
+            session.client.set_retry_policies([])  # a retry would wait ten minutes for a server that is gone, even after an interrupt, or write rows twice
         elif retries is not None:
             session.client.set_retry_policies([retries])
         for name, value in SESSION_SETTINGS.items():
             session.conf.set(name, value)
-    return cast("SparkSession", session)  # by its methods, though not by its class
+    return cast("SparkSession", session)  # it has the methods, but another class
 
 
 def _named_queries(session: "ConnectSession") -> "ConnectSession.Hook":
-    """Each query gets its name here: an interrupt ends the one of this name at the server, and only queries that can be taken up again have one by themselves."""
+    """Return a hook that names each query. An interrupt ends a query at the server by name, and only resumable queries have a name by themselves."""
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
     class Named(ConnectSession.Hook):
@@ -76,5 +79,5 @@ def _named_queries(session: "ConnectSession") -> "ConnectSession.Hook":
 
 
 def _forget(session: "ConnectSession") -> None:
-    session.release_session_on_close = False  # the server knows of none
-    session.stop()  # else it stays the session that functions look at
+    session.release_session_on_close = False  # the server has no such session
+    session.stop()  # else functions keep using it

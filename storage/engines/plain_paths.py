@@ -16,31 +16,31 @@ __all__ = ["engine_uri"]
 
 PLAIN_PATH = re.compile(r"[A-Za-z0-9_./-]+")
 Born: TypeAlias = tuple[int, int]
-"""When and as what file the first entry of a table's log was written: another table at the same place has another one."""
+"""Inode and time of the first entry of a table's log. Another table at the same place has others."""
 
 _aliases: dict[str, str] = {}
 _shown: dict[str, tuple[Born, str]] = {}
-"""The tables that engines were shown, by their places, and where."""
+"""Tables that engines have seen, by place, with the path that engines use."""
 
 
 def engine_uri(uri: str) -> str:
-    """A table's place as engines take it: local ones may be links, which last as long as the process.
+    """Return the place of a table for engines. It may be a link, which lasts as long as the process.
 
-    Sail misreads blanks, brackets and non-ASCII letters in local paths (it writes beside the table), so such a folder has a link with a plain name.
-    It keeps what it knows of a version of a table by the place, so a table that takes the place of one that was deleted has a link of its own.
+    Sail misreads blanks, brackets and non-ASCII letters in local paths, and then writes to another folder. So such a folder gets a link with a plain name.
+    Sail also caches versions of tables by place. So a table that replaces a deleted one gets a link of its own.
     """
     if not is_local(uri):
         return uri
     born, (before, place) = _born(uri), _shown.get(uri, (None, ""))
     if born is None or born == before:
         return place or _plain(uri)
-    place = _plain(uri) if before is None else _beside(uri, _linked)
+    place = _plain(uri) if before is None else _linked_place(uri, _linked)
     _shown[uri] = born, place
     return place
 
 
 def _born(uri: str) -> Born | None:
-    """Of the table that is at a place; None where its log does not begin with its first entry."""
+    """Return the identity of the table at a place. None where the first entry of its log is missing."""
     try:
         first = Path(uri.removeprefix("file://"), "_delta_log", f"{0:020}.json").stat()
     except OSError:
@@ -49,12 +49,12 @@ def _born(uri: str) -> Born | None:
 
 
 def _plain(uri: str) -> str:
-    """A place whose name engines read."""
-    return uri if PLAIN_PATH.fullmatch(uri) else _beside(uri, _alias)
+    """Return a place whose name engines read."""
+    return uri if PLAIN_PATH.fullmatch(uri) else _linked_place(uri, _alias)
 
 
-def _beside(uri: str, link: Callable[[str], str]) -> str:
-    """A place by way of a link to its folder."""
+def _linked_place(uri: str, link: Callable[[str], str]) -> str:
+    """Return a place through a link to its folder."""
     folder, _, name = uri.removeprefix("file://").rpartition("/")
     return f"{link(folder)}/{name}"
 
@@ -74,6 +74,6 @@ def _linked(folder: str) -> str:
 
 
 def _links() -> str:
-    """The folder for links: the one for temporary files, or one that there is on every Unix where engines do not read that one's name."""
+    """Return the folder for links: the temporary folder, or `/tmp` where engines do not read its name."""
     given = tempfile.gettempdir()
     return given if PLAIN_PATH.fullmatch(given) or not os.access("/tmp", os.W_OK) else "/tmp"  # noqa: S108  # a folder of one's own is made in it

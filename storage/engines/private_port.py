@@ -1,11 +1,11 @@
-"""A listening port to which only this process connects: how Sail's server, which asks nobody for a token, is kept from other users of the machine.
+"""A listening port to which only this process can connect. Sail's server asks for no token, so other users of the machine must be kept out.
 
-Linux filters what reaches a socket (`SO_ATTACH_FILTER`, for which any user may ask). The listening socket drops each segment that carries data, and every
-connection inherits that: anybody may connect, and nobody is heard. This process then finds the server's end of its own connection among its open files and
-takes the filter off that one. From then on the listening socket drops everything, so nobody connects at all.
+Linux can filter what reaches a socket (`SO_ATTACH_FILTER`, open to every user). The listening socket drops segments with data, and every connection
+inherits that filter. So anybody may connect, but the server hears nobody. This process then finds the server's end of its own connection among its open
+files, and removes that filter. From then on the listening socket drops everything, so nobody can connect.
 
-Between the server's `listen` and the first filter lies a tenth of a millisecond, in which the server does not accept connections yet. One that came in this
-time is found, since it waits to be accepted or has no filter, and the engine does not start.
+A tenth of a millisecond lies between the server's `listen` and the first filter. The server does not accept connections yet. A connection made in this
+time is found, because it waits to be accepted or has no filter. Then the engine does not start.
 """
 
 import os
@@ -47,20 +47,20 @@ NO_DATA: Program = (
     (0x06, 0, 0, 0xFFFFFFFF),  # let it pass
     (0x06, 0, 0, 0),  # else drop it
 )
-"""Lets segments without data pass, in the kernel's language (classic BPF: operation, two jumps, operand)."""
+"""Filter that passes segments without data, in classic BPF (operation, two jumps, operand)."""
 NOTHING: Program = ((0x06, 0, 0, 0),)
-"""Lets nothing pass."""
+"""Filter that passes nothing."""
 INFO_BYTES, BACKLOG = 104, 24
-"""The size of `struct tcp_info`, and where a listening socket has the number of connections that wait to be accepted."""
+"""Size of `struct tcp_info`, and the offset of the number of waiting connections of a listening socket."""
 ROOM = 16
-"""How many files other threads may open while the server starts."""
+"""Number of files that other threads may open while the server starts."""
 LOOK_SECONDS = 0.005
 PATIENCE_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """A TCP connection's end in this process: its file, both addresses, whether it has a filter."""
+    """An end of a TCP connection in this process: its file, both addresses, and whether it has a filter."""
 
     file: int
     here: Address
@@ -69,12 +69,18 @@ class _End:
 
 
 class PrivatePort:
-    """The listening port of a server in this process, closed to everybody else."""
+    """The listening port of a server in this process, closed to all others."""
 
     def __init__(self, address: Address, files: Iterable[int]) -> None:
-        """Close the port. `files` are the numbers that its socket is looked for at first; it is looked for everywhere where none of them is it.
+        """Close the port.
 
-        Raises OSError where the system cannot close it, EngineUnavailable where somebody is in already.
+        Args:
+            address: Address of the port.
+            files: File numbers where the socket is looked for first, before all others.
+
+        Raises:
+            OSError: The system cannot close the port.
+            EngineUnavailable: Somebody has connected already.
         """
         self._address = address
         self._lock = threading.Lock()
@@ -85,18 +91,18 @@ class PrivatePort:
                 raise EngineUnavailable.stranger()
 
     def connect(self, channel: "grpc.Channel") -> None:
-        """Have a channel of this process connect. Raises EngineUnavailable where that takes too long, or where somebody else got in."""
+        """Connect a channel of this process. Raises EngineUnavailable where that takes too long, or where somebody else connected."""
         from grpc import ChannelConnectivity
 
         ready = threading.Event()
 
-        def told(state: ChannelConnectivity) -> None:
+        def changed(state: ChannelConnectivity) -> None:
             if state is ChannelConnectivity.READY:
                 ready.set()
 
         with self._lock:
             _filter(self._listener, NO_DATA)
-            channel.subscribe(told, try_to_connect=True)
+            channel.subscribe(changed, try_to_connect=True)
             last = time.monotonic() + PATIENCE_SECONDS
             try:
                 while not self._admitted():
@@ -104,17 +110,17 @@ class PrivatePort:
                         raise EngineUnavailable.silent()
                     ready.wait(LOOK_SECONDS)
             finally:
-                channel.unsubscribe(told)
+                channel.unsubscribe(changed)
                 _filter(self._listener, NOTHING)
 
     def close(self) -> None:
-        """Hang up on everybody, since a server that ends waits for its connections. The sessions have ended by now."""
+        """Close all connections, because a server that ends waits for them. The sessions have ended by now."""
         for end in self._accepted():
             _hang_up(end)
         self._listener.close()
 
     def _admitted(self) -> bool:
-        """Whether a connection of this process was admitted just now. Hangs up on all others; raises EngineUnavailable where one of them was heard."""
+        """Admit connections of this process, and return whether there was one. Closes all others. Raises EngineUnavailable where one of them was heard."""
         ends = list(_ends())
         ours = {end.here for end in ends if end.there == self._address}
         accepted = [end for end in ends if end.here == self._address]
@@ -129,24 +135,24 @@ class PrivatePort:
         return bool(admitted)
 
     def _accepted(self) -> list[_End]:
-        """The server's ends of all connections."""
+        """Return the server's ends of all connections."""
         return [end for end in _ends() if end.here == self._address]
 
     def _waiting(self) -> int:
-        """The number of connections that the server has not accepted yet."""
-        told = self._listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES)
-        return int(struct.unpack_from("I", told, BACKLOG)[0])
+        """Return the number of connections that the server has not accepted yet."""
+        info = self._listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES)
+        return int(struct.unpack_from("I", info, BACKLOG)[0])
 
 
 def files_to_come() -> range:
-    """The numbers that the next files of this process may have; none where the system has no list of files."""
+    """Return the numbers that the next files of this process may have. Empty where the system lists no files."""
     with suppress(OSError):
         return range(max(_files()) + 1 + ROOM)
     return range(0)
 
 
 def filters_work() -> bool:
-    """Whether this system has filters of sockets."""
+    """Return whether this system can filter sockets."""
     with socket.socket() as probe:
         try:
             _filter(probe, NO_DATA)
@@ -156,17 +162,17 @@ def filters_work() -> bool:
 
 
 def others_logged_on() -> tuple[str, ...]:
-    """The names of other users who are logged on to this machine, as far as `who` tells."""
+    """Return the names of other users who are logged on to this machine, by the command `who`."""
     import getpass
 
     with suppress(OSError):
-        told = run(["who"], stdout=PIPE, stderr=DEVNULL, text=True, check=False).stdout
-        return tuple(sorted({line.split()[0] for line in told.splitlines() if line.strip()} - {getpass.getuser()}))
+        listed = run(["who"], stdout=PIPE, stderr=DEVNULL, text=True, check=False).stdout
+        return tuple(sorted({line.split()[0] for line in listed.splitlines() if line.strip()} - {getpass.getuser()}))
     return ()
 
 
 def _filter(one: socket.socket, program: Program) -> None:
-    """Put a filter on a socket. Raises OSError where the system has none, or takes it without keeping it."""
+    """Put a filter on a socket. Raises OSError where the system has no filters, or drops this one."""
     code = array("B", b"".join(INSTRUCTION.pack(*step) for step in program))
     one.setsockopt(socket.SOL_SOCKET, ATTACH, struct.pack("HP", len(program), code.buffer_info()[0]))
     if not _filtered(one):
@@ -174,24 +180,24 @@ def _filter(one: socket.socket, program: Program) -> None:
 
 
 def _filtered(one: socket.socket) -> bool:
-    """Whether a socket has a filter. The kernel answers with as many bytes as the filter has instructions."""
+    """Return whether a socket has a filter. The kernel answers with one entry per instruction."""
     return bool(one.getsockopt(socket.SOL_SOCKET, ATTACH, INSTRUCTION.size * len(NO_DATA)))
 
 
 def _listener(address: Address, files: Iterable[int]) -> socket.socket:
-    """The listening socket of an address, as a file of its own. Raises OSError where this process has none."""
+    """Return the listening socket of an address, as a new file. Raises OSError where this process has none."""
     for numbers in (files, _files()):
         for number in numbers:
             with suppress(OSError), _lent(number) as one:
                 if one.family == socket.AF_INET and one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and one.getsockname() == address:
-                    return socket.socket(fileno=os.dup(number))  # `socket.dup` would have the server's own accept wait
+                    return socket.socket(fileno=os.dup(number))  # `socket.dup` would make the server's own accept wait
     raise OSError("the server's socket is not among the files of this process")
 
 
 def _ends() -> Iterator[_End]:
-    """The ends of connections that this process holds, one by one."""
+    """Yield the ends of connections in this process."""
     for number in _files():
-        with suppress(OSError), _lent(number) as one:  # no socket, one that is not connected, or closed by now
+        with suppress(OSError), _lent(number) as one:  # no socket, not connected, or closed by now
             if one.family in (socket.AF_INET, socket.AF_INET6):
                 yield _End(number, _plain(one.getsockname()), _plain(one.getpeername()), _filtered(one))
 
@@ -207,7 +213,7 @@ def _files() -> list[int]:
 
 @contextmanager
 def _lent(number: int) -> Iterator[socket.socket]:
-    """A file of this process as a socket, which stays open behind the `with`. Raises OSError where it is none."""
+    """Use a file of this process as a socket, which stays open afterwards. Raises OSError where it is no socket."""
     one = socket.socket(fileno=number)
     try:
         yield one
@@ -216,5 +222,5 @@ def _lent(number: int) -> Iterator[socket.socket]:
 
 
 def _plain(name: tuple[str, int]) -> Address:
-    """An address of IPv4, which a socket of IPv6 has in a form of its own."""
+    """Return an IPv4 address, also from its IPv6 form."""
     return name[0].removeprefix("::ffff:"), name[1]

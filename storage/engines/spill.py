@@ -1,7 +1,7 @@
-"""The folder that an engine of this process spills into, below the one that the workspace names (user guide, "Crash purge of orphaned spill directories").
+"""Spill folders of engines, below the folder that the workspace names.
 
-A process has a folder of its own there, whose lock it holds for as long as it lives, however it ends. One whose lock nobody holds is what a killed
-process left: it is removed before another begins.
+Each process has a folder of its own, and holds its lock until it ends. A folder whose lock nobody holds was left by a killed process. It is removed before
+another process begins.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ __all__ = ["own_folder", "purge", "remove_folders"]
 PREFIX = "errata-spill-"
 LOCK = ".lock"
 GRACE_SECONDS = 10.0
-"""A folder that is younger may belong to a process that has not locked it yet."""
+"""A younger folder may belong to a process that has not locked it yet."""
 _held: dict[Path, tuple[Path, int]] = {}
 
 
 def own_folder(root: Path) -> Path:
-    """This process's folder below `root`, made where there is none. Raises OSError."""
+    """Return this process's folder below `root`; create it first if needed. Raises OSError."""
     if root not in _held or not _held[root][0].is_dir():
         purge(root)
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=root))
@@ -35,7 +35,7 @@ def own_folder(root: Path) -> Path:
 
 
 def remove_folders() -> None:
-    """Remove the folders of this process; its engines have ended."""
+    """Remove the folders of this process, after its engines have ended."""
     while _held:
         _, (folder, handle) = _held.popitem()
         os.close(handle)
@@ -43,7 +43,7 @@ def remove_folders() -> None:
 
 
 def purge(root: Path) -> None:
-    """Remove what killed processes left below `root`. What cannot be removed stays."""
+    """Remove the folders of killed processes below `root`, as far as possible."""
     with suppress(OSError):
         for folder in sorted(root.glob(f"{PREFIX}*")):
             with suppress(OSError):
@@ -52,7 +52,7 @@ def purge(root: Path) -> None:
 
 
 def _is_orphan(folder: Path) -> bool:
-    """Whether nobody holds the folder's lock; one without a lock is judged by its age alone."""
+    """Return whether nobody holds the folder's lock. A folder without a lock is judged only by its age."""
     if time.time() - folder.stat().st_mtime < GRACE_SECONDS:
         return False
     try:

@@ -1,4 +1,4 @@
-"""Waits for what lies outside of this process: executors of a cluster, a Spark Connect server. Each ends, and says meanwhile what is awaited."""
+"""Waits for a cluster's executors or a Spark Connect server. Each wait ends after a time limit, and reports progress meanwhile."""
 
 import threading
 from collections.abc import Callable
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["PATIENCE_SECONDS", "ExecutorWatch", "patient_policy"]
 
 PATIENCE_SECONDS = 120
-"""For how long a cluster may give no executor, and a server no answer."""
-TOLD_SECONDS = 20.0
+"""Seconds that a cluster may give no executor, or a server no answer."""
+REPORT_SECONDS = 20.0
 LOOK_SECONDS = 1.0
 KNOCK_SECONDS = 2.0
 
@@ -24,33 +24,33 @@ Tell = Callable[[str], None]
 
 
 class Waiting:
-    """A wait for one thing, which may begin and end again and again."""
+    """A wait for one thing, which may begin and end repeatedly."""
 
     def __init__(self, thing: str, patience: float, tell: Tell) -> None:
         self.thing = thing
         self._patience = patience
         self._tell = tell
         self._since: float | None = None
-        self._told = 0.0
+        self._reported = 0.0
 
     def over(self) -> None:
-        """What was awaited is there."""
+        """End the wait: the thing is there."""
         self._since = None
 
     def goes_on(self) -> bool:
-        """Say from time to time for how long the wait has lasted. False once that is too long."""
+        """Report the length of the wait from time to time. False once it is too long."""
         now = monotonic()
         if self._since is None:
-            self._since, self._told = now, 0.0
+            self._since, self._reported = now, 0.0
         waited = now - self._since
-        if waited >= self._told + TOLD_SECONDS:
-            self._told = waited
+        if waited >= self._reported + REPORT_SECONDS:
+            self._reported = waited
             self._tell(f"waiting for {self.thing}, {waited:.0f} s")
         return waited < self._patience
 
 
 class ExecutorWatch:
-    """Ends the jobs of a context that no executor works on. It looks while the context lives, until it is stopped."""
+    """Cancels the jobs of a context on which no executor works. It watches until it is stopped."""
 
     def __init__(self, context: "SparkContext", master: str, patience: float, tell: Tell) -> None:
         self._context = context
@@ -60,17 +60,17 @@ class ExecutorWatch:
         threading.Thread(target=self._watch, name="executors", daemon=True).start()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop watching."""
         self._over.set()
 
     def _watch(self) -> None:
         while not self._over.wait(LOOK_SECONDS):
-            with suppress(Exception):  # a JVM that ends; queries say so
+            with suppress(Exception):  # the JVM ends; queries report it
                 self._look()
 
     def _look(self) -> None:
         jobs = self._context.statusTracker().getActiveJobsIds()
-        scheduler = self._context._jsc.sc()  # noqa: SLF001  # the only place that knows the executors
+        scheduler = self._context._jsc.sc()  # noqa: SLF001  # nothing public lists the executors
         if not jobs or int(scheduler.getExecutorMemoryStatus().size()) > 1:  # the driver is one of them
             self._waiting.over()
         elif not self._waiting.goes_on():
@@ -79,7 +79,7 @@ class ExecutorWatch:
 
 
 def patient_policy(url: str, patience: float, tell: Tell) -> "RetryPolicy":
-    """What has a client of Spark Connect try again for some time, and then raise `EngineUnavailable`."""
+    """Return the policy by which a Spark Connect client retries for some time, then raises `EngineUnavailable`."""
     from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState
 
     class Trying(RetryPolicyState):

@@ -143,7 +143,7 @@ class Ledger:
         return found
 
     def _entries(self, table: DeltaTable, *, newest: bool) -> list[Entry]:
-        """Read all entries, or those of the newest epoch. Raises StorageError where one has another format."""
+        """Read all entries, or only entries of the newest epoch. Raises StorageError where one has another format."""
         last = max((last for (last,) in add_actions(table, "max.epoch")), default=0) if newest else None
         if "format" not in {field.name for field in table.schema().fields}:
             raise _other_format(self.uri, "no number")

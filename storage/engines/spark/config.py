@@ -43,7 +43,7 @@ ARROW = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
 }
-OPTIMIZER = {"spark.sql.constraintPropagation.enabled": "false"}  # takes time quadratic in the expressions: minutes for those of a window
+OPTIMIZER = {"spark.sql.constraintPropagation.enabled": "false"}  # takes time quadratic in the expressions: minutes for a window's
 OBJECT_STORES = {"spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"}  # `s3://`, as delta-rs spells it
 
 

@@ -71,7 +71,7 @@ def test_fold_on_the_driver_is_the_replay(rows):
 
 
 def test_a_narrowed_fold_takes_back_by_key(engine):
-    """What is chosen by its image goes with its key, whatever image the retraction shows: columns may have changed their types since."""
+    """A row chosen by its image leaves with its key, whatever image the retraction has: columns may have changed their types since."""
     forgotten = HISTORY.replace("-C | 2   | correction | Bob    | 80", "-C | 2   | correction |        |").replace("-R | 1   | correction | Alice  | 100", "-R | 1   | correction |        |")
     for player, stands in (("Alice", ""), ("Bob", ""), ("Carol", "\n2 | 2 | Carol | 90"), ("Dan", "\n4 | 1 | Dan | 95")):
         live = spark_algebra.fold(text_frame(engine, forgotten), narrow=lambda rows, player=player: rows.where(rows["player"] == player))
@@ -166,7 +166,7 @@ def test_repair_is_consolidation_where_signs_come_once(engine, rows, epoch, colu
 @on_engines
 @given(rows=batches)
 def test_repair_after_a_filter(engine, rows):
-    """A filter of both images: what passes on one side only becomes an append or a retraction."""
+    """Filter both images. A pair that passes on one side becomes an append or a retraction."""
     passed = [row for row in rows if row.epoch == 2 and row.image[0] == "x"]
     assert collected(engine, spark_algebra.repair(frame(engine, passed))) == sorted(model.net(passed))
 

@@ -1,4 +1,4 @@
-"""Exact sums equal `math.fsum` of what is left after retractions, whatever the order; integer sums are exact or say that they overflow."""
+"""Exact sums equal `math.fsum` of the surviving values in any order; integer sums are exact or report an overflow."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def groups(values):
 
 
 def fsum(values):
-    """`math.fsum`, and the infinity that an IEEE sum beyond the range has."""
+    """Return `math.fsum`, or infinity for a sum beyond the range."""
     special = {value for value in values if not math.isfinite(value)}
     if special:
         return sum(special)
@@ -49,7 +49,7 @@ def rounded(total):
 
 
 def weighted_rows(engine, batch, column):
-    """A frame `g, v, w`: the survivors of each group, and rows that come and are taken back, in any order."""
+    """Return a frame `g, v, w`: the surviving rows of each group, and rows that come and are retracted, in any order."""
     kept = [(at, value, 1) for at, (values, _) in enumerate(batch) for value in values]
     gone = [(at, value, weight) for at, (_, values) in enumerate(batch) for value in values for weight in (1, -1)]
     shuffled = random.Random(len(kept)).sample(kept + gone, len(kept) + len(gone))
@@ -72,14 +72,14 @@ def test_state_columns_are_bigints(engine):
 
 @on_engines
 @given(values=st.lists(st.none() | inside | anything, min_size=1) | st.lists(inside, min_size=1, max_size=3))
-def test_rows_add_nothing_to_silent_columns(engine, values):
+def test_rows_add_nothing_to_unused_columns(engine, values):
     frame = engine.from_arrow(pa.table({"v": pa.array(values, pa.float64())}))
     silent = FLOATS.unused(value_ranges(frame, ["v"])["v"])
     contributions = engine.to_arrow(frame.select(*FLOATS.contributions(F.col("v"), F.lit(1).cast("bigint")))).to_pydict()
     assert all(set(contributions[name]) == {0} for name in silent)
 
 
-def test_ordinary_numbers_leave_most_columns_silent():
+def test_ordinary_numbers_leave_most_columns_unused():
     spoken = set(FLOATS.columns) - FLOATS.unused(ValueRange(least=-59, most=20, finite=True, rows=10))
     assert spoken == {name for name, exponent in zip(FLOATS.limbs, EXPONENTS, strict=True) if exponent in (0, -32, -64)}
     assert FLOATS.unused(ValueRange(least=-59, most=20, finite=False, rows=10)) == FLOATS.unused(ValueRange(least=-129, most=20, finite=True, rows=10)) == frozenset()
@@ -87,7 +87,7 @@ def test_ordinary_numbers_leave_most_columns_silent():
 
 @on_engines
 @given(batch=groups(inside))
-def test_a_sum_is_that_of_the_survivors(engine, batch):
+def test_a_sum_equals_that_of_the_survivors(engine, batch):
     states = with_totals(float_states(weighted_rows(engine, batch, pa.float64()), FLOATS).select("g", *FLOATS.carried()), [FLOATS])
     made = totals(engine, states, FLOATS.total().alias("total"), FLOATS.inexact().alias("inexact"))
     assert {at: row["total"] for at, row in made.items()} == {at: fsum(values) for at, (values, _) in enumerate(batch)}
@@ -96,7 +96,7 @@ def test_a_sum_is_that_of_the_survivors(engine, batch):
 
 @on_engines
 @given(batch=groups(anything | inside))
-def test_what_does_not_fit_is_said(engine, batch):
+def test_values_that_do_not_fit_are_reported(engine, batch):
     states = with_totals(float_states(weighted_rows(engine, batch, pa.float64()), FLOATS).select("g", *FLOATS.carried()), [FLOATS])
     made = totals(engine, states, FLOATS.total().alias("total"), FLOATS.inexact().alias("inexact"))
     for at, (values, _) in enumerate(batch):

@@ -1,4 +1,4 @@
-"""Means and weighted means are the exact quotient, rounded once: compared with fractions."""
+"""Means and weighted means are the exact quotients, rounded once; fractions are the reference."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def float_values(count: int, spread: int) -> np.ndarray:
 
 
 def states(total: FloatSum | IntSum, values: np.ndarray, groups: np.ndarray, count: int) -> dict[str, np.ndarray]:
-    """The sums of groups in carried form."""
+    """Return the sums of groups in carried form."""
     parts = contributions(total, values, np.ones(len(values), dtype=bool), np.ones(len(values), dtype="i8"))
     sums = {name: np.zeros(count, dtype="i8") for name in total.columns}
     for name, part in parts.items():
@@ -57,7 +57,7 @@ def test_weighted_means(spread):
 
 
 def test_quotients_that_lie_between_two_doubles():
-    """Of sums that are three or seven times a number of 54 places, and the next sums beside them."""
+    """Sums that are three or seven times a number of 54 places, and their neighbours."""
     half = (2**53 + CHANCE.integers(0, 2**52, 3000)) * 2 + 1
     for by in (2, 3, 6, 7, 12):
         for beside in (-1, 0, 1):

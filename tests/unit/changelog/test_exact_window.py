@@ -1,4 +1,4 @@
-"""Running sums equal `math.fsum` of each frame, or tell that a value did not fit."""
+"""Running sums equal `math.fsum` of each frame, or report a value that did not fit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def partitions(values):
 
 
 def running(engine, batch, *, mean=False, shared=False):
-    """The results of each partition with their notes, in order. `shared`: in a unit that all share, where there is one."""
+    """Return the results of each partition with their notes, in order. `shared`: in a shared unit, where there is one."""
     rows = [(part, place, value) for part, values in enumerate(batch) for place, value in enumerate(values)]
     part, place, value = zip(*rows, strict=True)
     frame = engine.from_arrow(pa.table({"part": part, "place": place, "v": pa.array(value, pa.float64())}))
@@ -42,7 +42,7 @@ def running(engine, batch, *, mean=False, shared=False):
 
 
 def so_far(values):
-    """What each row has: the exact sum of the values up to it, rounded once; None where there is none."""
+    """Return the exact sum of the values up to each row, rounded once. None without values."""
     known = [[value for value in values[: at + 1] if value is not None] for at in range(len(values))]
     return [repr(fsum(found) + 0.0) if found else "None" for found in known]
 
@@ -71,7 +71,7 @@ def test_a_unit_is_shared_up_to_what_two_parts_hold():
 
 @on_engines
 @given(values=st.lists(st.none() | near | anything, min_size=1))
-def test_an_extent_holds_what_is_finite(engine, values):
+def test_a_value_range_holds_all_finite_values(engine, values):
     frame = engine.from_arrow(pa.table({"v": pa.array(values, pa.float64())}))
     found = value_ranges(frame, ["v"])["v"]
     known = [value for value in values if value is not None]
@@ -82,7 +82,7 @@ def test_an_extent_holds_what_is_finite(engine, values):
 
 @on_engines
 @given(batch=partitions(near | anything))
-def test_a_sum_is_exact_or_a_value_is_told(engine, batch):
+def test_a_sum_is_exact_or_reports_a_value(engine, batch):
     for values, found in zip(batch, running(engine, batch), strict=True):
         largest = max((abs(value) for value in values if value is not None and math.isfinite(value)), default=0.0)
         for at, ((value, _), expected) in enumerate(zip(found, so_far(values), strict=True)):

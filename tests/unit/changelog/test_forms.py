@@ -1,4 +1,4 @@
-"""The stream forms: the leader board of the ODF document in each, offsets, and both implementations alike."""
+"""Stream forms: the leader board of Open Data Fabric in each form, offsets, and equal events of both implementations."""
 
 from __future__ import annotations
 

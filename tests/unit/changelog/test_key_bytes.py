@@ -1,4 +1,4 @@
-"""Many keys at a time: labels and values end where they end in each key alone."""
+"""Decoding many keys at once finds the same ends as decoding each key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys compare as their tuples, decode, and are the same bytes from Columns on both engines."""
+"""Keys compare like their tuples, decode to them, and are the same bytes on both engines."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ rows = st.tuples(*(st.none() | VALUES[kind] for kind in TYPES))
 
 
 def ranked(value):
-    """A value as something that Python orders as keys do: NaN above all numbers, null above all values, text by code point."""
+    """Return a value that Python orders like keys: NaN above all numbers, null above all values, text by code point."""
     if value is None:
         return (1, 0, 0)
     if isinstance(value, float):
@@ -83,7 +83,7 @@ def test_keys_decode(row, tail):
 
 @given(batch=st.lists(rows, max_size=30), start=st.integers(0, 3))
 def test_arrays_make_the_same_bytes(batch, start):
-    """Also of a part of an array."""
+    """Slices of arrays have the same keys."""
     arrays = [(pa.array([row[at] for row in batch], ARROW[kind]).slice(start), kind) for at, kind in enumerate(TYPES)]
     assert encoded(arrays).to_pylist() == [encode_key(row, TYPES) for row in batch[start:]]
     for at, pair in enumerate(arrays):

@@ -1,4 +1,4 @@
-"""Labels: bytes that compare as the tuples, and room between any two of them."""
+"""Labels compare like their tuples, and there is room between any two."""
 
 from __future__ import annotations
 

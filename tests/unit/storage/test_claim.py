@@ -1,4 +1,4 @@
-"""One run at a time: claims of two processes, of a dead one, and on a table as object stores have it."""
+"""One run at a time: claims of two processes, of a dead process, and as a lease on a table."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def state(tmp_path: Path) -> State:
 
 @contextmanager
 def other_process(state: State) -> Iterator[subprocess.Popen[str]]:
-    """Another process that holds the claim until it reads a line."""
+    """Start another process that holds the claim until it reads a line."""
     root = str(Path(__file__).parents[3])
     command = [sys.executable, "-c", HOLDER, state.root]
     with subprocess.Popen(
@@ -75,7 +75,7 @@ def test_another_process_holds_it(state: State) -> None:
         assert refused.value.owner.pid == process.pid
 
 
-def test_who_waits_gets_it_and_is_told_once_of_the_owner(state: State) -> None:
+def test_a_waiting_run_gets_the_claim_and_hears_of_the_owner_once(state: State) -> None:
     told: list[Owner | None] = []
     with other_process(state) as process:
 
@@ -107,7 +107,7 @@ def test_forgetting_the_state_does_not_open_the_claim(state: State) -> None:
 
 
 class Clock:
-    """A clock that a test sets."""
+    """A clock that tests set."""
 
     def __init__(self) -> None:
         self.now = 1_000_000.0

@@ -1,4 +1,4 @@
-"""A column whose type changed: what it held before is read in the new type, alike by each engine and on the driver."""
+"""Type changes: engines and the driver read earlier values of a column alike, in its new type."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ COUNT = max(len(values) for _, values, _, _ in CASES)
 
 
 def rows(which: int, values: int | None) -> pa.Table:
-    """A column of each case in its type before (0) or after (2), with the values that a case has before (1), or after (3); None: no rows."""
+    """Return a column per case, in its earlier (0) or later (2) type, with the earlier (1) or later (3) values. None: no rows."""
     count = 0 if values is None else COUNT
     held = [[] if values is None else [*case[values], *[None] * (COUNT - len(case[values]))] for case in CASES]
     columns = {f"v{at}": pa.array(found, case[which]) for at, (case, found) in enumerate(zip(CASES, held, strict=True))}
@@ -52,7 +52,7 @@ def rows(which: int, values: int | None) -> pa.Table:
 
 
 def told(table: pa.Table) -> list[str]:
-    """The values of each case, in order."""
+    """Return the values of each case, in order."""
     found = table.sort_by([("_epoch", "ascending"), ("_key", "ascending")])
     return [repr(found.column(f"v{at}").to_pylist()) for at in range(len(CASES))]
 

@@ -1,4 +1,4 @@
-"""The durable seam, and what a stop at each of its steps leaves: committed epochs whole, nothing of the others (I7)."""
+"""Durable steps: a run stopped at any step leaves committed epochs complete, and nothing of others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NODES = ("orders", "totals")
 
 
 class Stop(Exception):
-    """A run is stopped."""
+    """Stops a run."""
 
 
 def rows(epoch: int) -> pa.Table:
@@ -33,7 +33,7 @@ def rows(epoch: int) -> pa.Table:
 
 
 def run(state: State) -> None:
-    """A run in small: repair, append to every table, commit, export."""
+    """Run in miniature: repair, append to every table, commit, export."""
     with durable.numbered_run():
         state.prepare()
         ledger = Ledger(state.ledger)
@@ -52,7 +52,7 @@ def run(state: State) -> None:
 
 
 def stands(state: State) -> tuple[int, dict[str, list[dict[str, object]]]]:
-    """The head's epoch, and all rows of each table."""
+    """Return the epoch of the head, and all rows of each table."""
     head = Ledger(state.ledger).head()
     read = {node: ChangelogTable(state.changelog(node)).read_arrow().sort_by("_key").to_pylist() for node in NODES}
     return (head.epoch if head else 0), read
@@ -74,7 +74,7 @@ def moments(state: State) -> list[durable.Moment]:
     return seen
 
 
-def test_steps_are_numbered_and_told_on_both_sides(tmp_path: Path) -> None:
+def test_steps_are_numbered_and_reported_on_both_sides(tmp_path: Path) -> None:
     seen = moments(State(str(tmp_path / "p")))
     assert [moment.number for moment in seen] == [number for number in range(1, len(seen) // 2 + 1) for _ in range(2)]
     assert [moment.name for moment in seen if moment.side == "before"] == [

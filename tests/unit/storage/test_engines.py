@@ -1,4 +1,4 @@
-"""Engines: which one is taken, its settings, how it starts and ends, and two of them in one process."""
+"""Engines: choice, settings, start and end, and two of them in one process."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ EIGHT = 'java version "1.8.0_402"'
 
 
 def fake_java(folder: Path, banner: str) -> Path:
-    """A JAVA_HOME whose java says what it is."""
+    """Make a JAVA_HOME whose java prints this banner."""
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text(f"#!/bin/sh\necho '{banner}' >&2\n")
@@ -141,7 +141,7 @@ def test_an_engine_that_was_not_asked_for_a_session_does_not_load_pyspark() -> N
     assert answer.stdout == "False\n"
 
 
-def test_a_session_runs_in_utc_and_tells_upper_from_lower_case(engine: Engine) -> None:
+def test_a_session_runs_in_utc_and_is_case_sensitive(engine: Engine) -> None:
     from pyspark.sql import functions as F
 
     frame = engine.from_arrow(pa.table({"Amount": [0], "amount": [86_399]}))
@@ -160,7 +160,7 @@ def test_rows_come_back_in_plain_types(engine: Engine) -> None:
 
 
 def test_rows_that_are_long_together_come_back(sail: Engine) -> None:
-    """Some thousands of rows are one message, here of more than the 128 MB that a client takes by default."""
+    """Some thousands of rows are one message; here it exceeds the 128 MB that a client accepts by default."""
     from pyspark.sql import functions as F
 
     texts = sail.to_arrow(sail.session.range(3_000).select(F.repeat(F.lit("x"), 50_000).alias("text"))).column("text")
@@ -168,7 +168,7 @@ def test_rows_that_are_long_together_come_back(sail: Engine) -> None:
 
 
 def test_rows_that_are_too_long_for_a_message_go_to_the_engine(sail: Engine) -> None:
-    """140 MB in columns whose names no file takes; the file that they go by lasts as long as a frame needs it."""
+    """140 MB in columns whose names no file accepts. Their file lasts as long as a frame needs it."""
     folder = Path(tempfile.gettempdir())
     before = set(folder.glob("errata-rows-*"))
     times, numbers = [datetime(2026, 1, 1, tzinfo=UTC), None, None], [float("nan"), 1.0, 1.0]
@@ -224,7 +224,7 @@ def test_each_query_has_a_name_by_which_an_interrupt_ends_it(engine: Engine) -> 
 
 
 def test_an_engine_that_is_gone_is_not_waited_for() -> None:
-    """A query is sent once: sent again it would have written its rows already, and a server that ended does not come back."""
+    """A query is sent once. A second one might write rows twice, and a server that ended does not come back."""
     from pysail.spark import SparkConnectServer
 
     server = SparkConnectServer("127.0.0.1", 0)
@@ -273,7 +273,7 @@ def test_settings_for_few_rows_last_as_long_as_their_work(engine: Engine) -> Non
     assert [engine.session.conf.get(name) for name in names] == before
 
 
-def test_what_sail_is_told() -> None:
+def test_the_environment_of_sail() -> None:
     told = server_settings(EngineChoice("sail", memory=1 << 30, threads=2, spill=Path("/spill")))
     assert told["RUST_LOG"] == "off"
     assert told["SAIL_EXECUTION__DEFAULT_PARALLELISM"] == "2"
@@ -284,7 +284,7 @@ def test_what_sail_is_told() -> None:
 @pytest.mark.parametrize(
     ("master", "local"), [("local", True), ("local[*]", True), ("local-cluster[2,1,1024]", False), ("spark://h:7077", False)]
 )
-def test_what_spark_is_told(tmp_path: Path, master: str, local: bool) -> None:
+def test_the_settings_of_spark(tmp_path: Path, master: str, local: bool) -> None:
     told = spark_settings(EngineChoice("spark", master=master, memory=3 << 30), [Path("/j/a.jar"), Path("/j/b.jar")], ("-Xtest",), tmp_path)
     assert is_local_master(master) == local
     assert told["spark.driver.memory"] == "3072m"
@@ -367,7 +367,7 @@ def test_a_class_archive_is_for_one_java_and_one_class_path() -> None:
     assert archive(java, "a").path != archive(Java(Path("/java"), 21, "21"), "a").path
 
 
-def test_a_failed_start_is_told_to_whoever_asks_and_can_be_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_start_is_raised_and_can_be_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from storage.engines.spark.local import Spark
 
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
@@ -380,7 +380,7 @@ def test_a_failed_start_is_told_to_whoever_asks_and_can_be_tried_again(tmp_path:
 
 
 @pytest.mark.parametrize("url", ["sc://127.0.0.1:9", "sc://127.0.0.1:port", "sc://"])
-def test_a_server_that_does_not_answer_is_said_at_once(url: str) -> None:
+def test_a_server_that_does_not_answer_is_reported_at_once(url: str) -> None:
     with pytest.raises(EngineUnavailable, match=f"no Spark Connect server answers at {url}"):
         _ = RemoteSpark(url).session
 
@@ -466,7 +466,7 @@ def test_a_session_of_the_process_is_shared_and_outlives_the_engine(tmp_path: Pa
 
 
 def told_to_all() -> list[bytes]:
-    """What every user can read of this process's children and theirs: the words that they were started with."""
+    """Return the command lines of this process's descendants, which every user can read."""
     threads = [Path(f"/proc/{os.getpid()}/task")]
     lines = []
     while threads:

@@ -1,4 +1,4 @@
-"""The ledger: a chain of hashes in which every change is seen, and a commit that only one run can make."""
+"""The ledger: every change breaks its chain of hashes, only one run can commit, and other formats are refused."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_what_is_committed_is_read_back(tmp_path: Path) -> None:
     assert ledger.verify_chain() == []
 
 
-def test_when_runs_began_is_known_of_those_that_are_asked_for(tmp_path: Path) -> None:
+def test_the_starts_of_runs_by_epoch(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path / "ledger"))
     assert ledger.started([1]) == {}
     head = None
@@ -67,7 +67,7 @@ def test_when_runs_began_is_known_of_those_that_are_asked_for(tmp_path: Path) ->
 
 
 @given(documents=DOCUMENTS)
-def test_a_hash_depends_on_what_is_said_and_not_on_the_order_of_keys(documents: dict[str, Any]) -> None:
+def test_a_hash_depends_on_the_content_and_not_on_the_order_of_keys(documents: dict[str, Any]) -> None:
     turned = dict(reversed(documents.items()))
     assert entry(1, plan=documents).digest() == entry(1, plan=turned).digest()
 

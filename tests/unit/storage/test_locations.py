@@ -1,4 +1,4 @@
-"""Where state lives, who may look into it, and what happens to names that libraries refuse."""
+"""Places of a state: where they are, who may read them, and names that libraries refuse."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_where_the_state_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert state_of("p", workspace, named="s3://bucket/x/") == State("s3://bucket/x/p")
 
 
-def test_what_is_in_it() -> None:
+def test_the_places_of_its_tables() -> None:
     state = State("s3://bucket/p")
     assert not state.local
     assert state.changelog("orders.errors") == state.table("changelog/orders.errors") == "s3://bucket/p/changelog/orders.errors"

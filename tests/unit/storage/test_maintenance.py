@@ -1,4 +1,4 @@
-"""What keeps later runs as quick as the first ones: tables of many small appends are put together, and opened from a checkpoint."""
+"""Maintenance: tables of many small appends are compacted, and opened from a checkpoint."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CHECKPOINT_EVERY = 10
 
 
 def runs(root: Path) -> tuple[State, list[Entry]]:
-    """A state after many runs that append a row each and commit it, with their entries."""
+    """Return a state after many runs that each commit one row, with their entries."""
     state = State(str(root))
     state.prepare()
     ledger, entries = Ledger(state.ledger), list[Entry]()
@@ -60,7 +60,7 @@ def test_tables_stay_small_and_quick_to_open_and_sealed(tmp_path: Path) -> None:
 
 
 def test_large_files_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a first run wrote is not written again because many small runs came after it."""
+    """Many small runs do not rewrite the files of a large first run."""
     table = ChangelogTable(str(tmp_path / "t"), {"_op": "tinyint", "_key": "binary"})
     rows = pa.table({"_op": pa.array([0] * 5_000, pa.int8()), "_key": [at.to_bytes(8, "big") * 4 for at in range(5_000)]})
     table.append(rows, 1)
@@ -75,7 +75,7 @@ def test_large_files_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.Monkey
     assert table.statistics.rows() == 5_000 + MANY_FILES + 1
 
 
-def test_a_checkpoint_that_was_changed_is_told(tmp_path: Path) -> None:
+def test_a_changed_checkpoint_is_found(tmp_path: Path) -> None:
     state, entries = runs(tmp_path / "state")
     checkpoint = max((Path(state.table(PATH)) / "_delta_log").glob("*.checkpoint.parquet"))
     content = bytearray(checkpoint.read_bytes())

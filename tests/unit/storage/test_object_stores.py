@@ -1,4 +1,4 @@
-"""Errata asks for what S3 needs before a run: settings of the environment, and jars of Spark, which are joined with the user's jars."""
+"""S3: Errata checks settings and Spark jars before a run, and joins the user's jars with its own."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_settings_that_are_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert settings_missing(PLACE) == ""
 
 
-def test_a_machine_may_have_a_role_so_only_an_error_tells_what_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_settings_are_named_only_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     State(PLACE).prepare()
     with pytest.raises(StorageError, match=r"^s3://bucket/state: no answer \(nothing says how to reach S3: set AWS_REGION"), storing(PLACE):
         raise OSError("no answer")

@@ -1,4 +1,4 @@
-"""Column names of any spelling lie in Delta tables under names that all readers take."""
+"""Column names of any spelling are stored under names that all readers accept."""
 
 from __future__ import annotations
 

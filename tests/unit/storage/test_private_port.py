@@ -1,4 +1,4 @@
-"""Nobody but this process uses the server of Sail. The attacker is a process of another user where the tests run as root, else of this one: no matter which."""
+"""Only this process can use Sail's server. The attacker is another user where the tests run as root, else the same user."""
 
 import socket
 import subprocess
@@ -56,7 +56,7 @@ def attack(port: int, patience: float = 0.5) -> list[str]:
 
 
 def test_an_open_server_hears_everybody(server: SparkConnectServer) -> None:
-    """What the other tests show would be seen without the port's being closed."""
+    """Check that the other tests would notice a port that is not closed."""
     server.start(background=True)
     assert attack(server.listening_address[1], 30) == ["connected", "heard"]
 
@@ -68,7 +68,7 @@ def test_nobody_connects_to_the_engine_of_a_run() -> None:
     assert one.session.range(3).count() == 3
 
 
-def test_who_connects_while_the_engine_starts_is_not_heard_and_hung_up_on(server: SparkConnectServer) -> None:
+def test_a_connection_during_the_start_is_not_heard_and_closed(server: SparkConnectServer) -> None:
     import grpc
 
     files = files_to_come()
@@ -86,14 +86,14 @@ def test_who_connects_while_the_engine_starts_is_not_heard_and_hung_up_on(server
     assert early.returncode
 
 
-def test_who_was_there_before_the_port_was_closed_ends_the_start(server: SparkConnectServer) -> None:
+def test_a_connection_before_the_port_was_closed_ends_the_start(server: SparkConnectServer) -> None:
     server.start(background=True)
     with socket.create_connection(server.listening_address), pytest.raises(EngineUnavailable, match="another process"):
         PrivatePort(server.listening_address, range(0))
 
 
 @pytest.mark.parametrize(("others", "shared", "starts"), [((), False, True), (("mallory",), False, False), (("mallory",), True, True)])
-def test_where_a_port_cannot_be_closed_the_engine_starts_alone_or_when_told_to(
+def test_an_open_port_is_used_only_alone_or_on_a_shared_host(
     monkeypatch: pytest.MonkeyPatch, others: tuple[str, ...], shared: bool, starts: bool
 ) -> None:
     monkeypatch.setattr("storage.engines.private_port.ATTACH", 9999)  # as on a system without filters

@@ -1,4 +1,4 @@
-"""A published table after rows went and came: exactly the rows that should stand, in new files for those alone that held what went."""
+"""Output tables: a merge leaves exactly the expected rows, and rewrites only files that held leaving rows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ bags = st.lists(row, max_size=8)
 
 
 def told(one: Row) -> tuple[str, ...]:
-    """A row as text: -0.0 is not 0.0, and NaN is NaN."""
+    """Return a row as text, where -0.0 differs from 0.0 and NaN equals NaN."""
     return tuple(value.isoformat() if isinstance(value, dt.datetime) else repr(value) for value in one)
 
 
@@ -62,7 +62,7 @@ def laid_out(place: Path, files: list[list[Row]], configuration: dict[str, str] 
 
 
 def split(rows: list[Row]) -> tuple[pa.Table, pl.Series]:
-    """Distinct rows, and how often each is among them."""
+    """Return distinct rows with their numbers of copies."""
     counts = Counter(map(told, rows))
     images = {told(one): one for one in rows}
     return arrow([images[text] for text in counts]), pl.Series(list(counts.values()), dtype=pl.Int64)
@@ -71,7 +71,7 @@ def split(rows: list[Row]) -> tuple[pa.Table, pl.Series]:
 @pytest.mark.parametrize("configuration", [None, FEED], ids=["plain", "with a change data feed"])
 @given(files=st.lists(bags.filter(bool), max_size=4), came=bags, data=st.data())
 @examples(24, 4)
-def test_rows_go_as_often_as_they_are_told_to(configuration: dict[str, str] | None, files: list[list[Row]], came: list[Row], data: st.DataObject) -> None:
+def test_rows_leave_in_the_given_number_of_copies(configuration: dict[str, str] | None, files: list[list[Row]], came: list[Row], data: st.DataObject) -> None:
     standing = [one for rows in files for one in rows]
     goes = data.draw(st.lists(st.booleans(), min_size=len(standing), max_size=len(standing)))
     gone = [one for one, leaves in zip(standing, goes, strict=True) if leaves]
@@ -112,7 +112,7 @@ def test_files_without_what_goes_stay_and_ranges_stay_ranges(tmp_path: Path) -> 
     assert ranges == [*((start, start + 9) for start in range(0, 100, 10)), (200, 202)]
 
 
-def test_a_file_that_has_grown_is_cut_by_the_values_that_told_it_from_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_rewritten_file_is_split_by_the_column_that_separates_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("storage.delta.copy_on_write.FILE_BYTES", 1)
     table = laid_out(tmp_path / "t", [by_number(0, 2) + by_number(20, 22), by_number(40, 44)])
     assert table.merge(*split(by_number(0, 1)), arrow(by_number(2, 20)), "mark")

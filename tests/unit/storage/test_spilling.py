@@ -1,4 +1,4 @@
-"""The spill folder of a process: its own, locked, gone with it; what killed processes left is removed."""
+"""Spill folders: each process has its own, locked and removed at its end; folders of killed processes are removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changelog tables: the same through delta-rs and through each engine."""
+"""Changelog tables give the same rows through delta-rs and through each engine."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def in_order(rows: pa.Table) -> pa.Table:
 
 
 def stamped(rows: pa.Table, epoch: int) -> pa.Table:
-    """What a reader sees of rows that were appended under an epoch."""
+    """Return rows as a reader sees them after an append under an epoch."""
     table = rows.add_column(0, "_epoch", pa.array([epoch] * rows.num_rows, pa.int64()))
     return in_order(table.select(["_epoch", "_op", *(name for name in table.column_names if name not in ("_epoch", "_op"))]))
 
@@ -111,7 +111,7 @@ def test_how_many_rows_earlier_epochs_have(tmp_path: Path) -> None:
 
 @given(ops=st.lists(st.tuples(st.integers(1, 3), st.sampled_from(list(Op))), max_size=12))
 @examples(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_counts_are_those_of_the_rows(tmp_path_factory: pytest.TempPathFactory, ops: list[tuple[int, Op]]) -> None:
+def test_counts_equal_those_in_the_rows(tmp_path_factory: pytest.TempPathFactory, ops: list[tuple[int, Op]]) -> None:
     table = ChangelogTable(str(tmp_path_factory.mktemp("t") / "t"), {"_op": "tinyint", "_key": "binary"})
     for epoch in (1, 2, 3):
         mine = [op for at, op in ops if at == epoch]
@@ -134,7 +134,7 @@ def test_counts_of_what_an_engine_wrote(engine: Engine, tmp_path: Path) -> None:
     assert table.statistics.counts(2) == {Op.APPEND: 2, Op.RETRACT: 1, Op.CORRECT_FROM: 1, Op.CORRECT_TO: 1}
 
 
-def test_statistics_tell_the_counts_of_sound_rows(engine: Engine, way: Way, tmp_path: Path) -> None:
+def test_statistics_give_the_counts_of_accepted_rows(engine: Engine, way: Way, tmp_path: Path) -> None:
     def rows(ops: list[Op], errors: list[str | None]) -> pa.Table:
         keys = pa.array([b"k"] * len(ops), pa.binary())
         return pa.table({"_op": pa.array(ops, pa.int8()), "_key": keys, "_error": pa.array(errors, pa.string())})
@@ -149,7 +149,7 @@ def test_statistics_tell_the_counts_of_sound_rows(engine: Engine, way: Way, tmp_
     assert table.statistics.accepted_counts(9) in (None, nothing | {Op.APPEND: 1, Op.RETRACT: 1})
 
 
-def test_statistics_of_a_column_that_no_file_has_tell_nothing(tmp_path: Path) -> None:
+def test_statistics_of_a_column_that_no_file_has_are_unknown(tmp_path: Path) -> None:
     narrow = {"_op": "tinyint", "_key": "binary"}
     ChangelogTable(str(tmp_path / "t"), narrow).append(pa.table({"_op": pa.array([0], pa.int8()), "_key": pa.array([b"k"])}), 1)
     table = ChangelogTable(str(tmp_path / "t"), {**narrow, "_error": "string"})
@@ -251,7 +251,7 @@ steps = st.sampled_from(["append", "commit", "ask", "ask then", "restore", "clea
 
 @given(steps=st.lists(st.tuples(steps, st.integers(0, 4), st.lists(st.sampled_from([None, "{}"]), max_size=2)), max_size=8))
 @examples(15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_rejects_are_those_of_the_files_whatever_was_asked_before(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, list[str | None]]]) -> None:
+def test_cached_rejects_equal_the_rejects_in_the_files(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, list[str | None]]]) -> None:
     schema = {"_op": "tinyint", "_key": "binary", "_error": "string"}
     table = ChangelogTable(str(tmp_path_factory.mktemp("t") / "t"), schema, writer="run")
     table.create()
@@ -311,7 +311,7 @@ def test_tables_stay_within_the_oldest_protocol(engine: Engine, way: Way, tmp_pa
 
 
 def test_a_table_that_takes_the_place_of_a_deleted_one_has_its_own_columns(engine: Engine, tmp_path: Path) -> None:
-    """In one process, in which the engine has read the first one."""
+    """The engine of this process has read the first table."""
     for name in ("one", "two", "three"):
         rows = pa.table({"_op": pa.array([0], pa.int8()), "_key": [b"a"], "_cause": ["ingest"], name: [1]})
         table = ChangelogTable(f"{tmp_path}/changelog/t")

@@ -1,4 +1,4 @@
-"""Rows that tasks make and write themselves look in a table like rows that its engine writes."""
+"""Rows written by tasks look in a table like rows written by the engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLUMNS = {"_op": "tinyint", "_key": "binary", "_cause": "string", "_error": "st
 
 
 def rows_of(first: int, count: int) -> pa.Table:
-    """Records from a number on; every fifth is a reject."""
+    """Return records from a number on; every fifth is a reject."""
     numbers = range(first, first + count)
     errors = [None if number % 5 else '{"category":"x"}' for number in numbers]
     keys = [number.to_bytes(3, "big") for number in numbers]

@@ -1,4 +1,4 @@
-"""What is begun is undone unless it comes to its end."""
+"""`undoing` undoes a body that ends early."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from storage.durable import undoing
 
 
 @pytest.mark.parametrize("ending", [ValueError("wrong"), KeyboardInterrupt()])
-def test_what_ends_early_is_undone_and_goes_on(ending: BaseException) -> None:
+def test_a_body_that_ends_early_is_undone_and_the_error_goes_on(ending: BaseException) -> None:
     undone: list[int] = []
     with pytest.raises(type(ending)) as caught, undoing(lambda: undone.append(1)):
         raise ending
     assert (caught.value, undone) == (ending, [1])
 
 
-def test_what_comes_to_its_end_stays() -> None:
+def test_a_complete_body_is_not_undone() -> None:
     undone: list[int] = []
 
     def ends_early() -> int:

@@ -1,4 +1,4 @@
-"""Waits for executors and servers end, and say what is awaited."""
+"""Waits for executors and servers end, and report progress."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ nodes:
 
 @contextmanager
 def server_that_hangs_up() -> Iterator[str]:
-    """The address of a server that takes connections and says nothing."""
+    """Yield the address of a server that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as place:
 
         def hang_up() -> None:
@@ -51,7 +51,7 @@ def server_that_hangs_up() -> Iterator[str]:
 
 
 def test_a_server_that_gives_no_answer_is_awaited_for_some_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storage.engines.waiting.TOLD_SECONDS", 0.0)
+    monkeypatch.setattr("storage.engines.waiting.REPORT_SECONDS", 0.0)
     monkeypatch.setattr("storage.engines.spark.remote.is_loopback", lambda host: False)
     told: list[str] = []
     with server_that_hangs_up() as url:
@@ -63,7 +63,7 @@ def test_a_server_that_gives_no_answer_is_awaited_for_some_time(monkeypatch: pyt
     assert told[0] == f"waiting for the Spark Connect server at {url}, 0 s"
 
 
-def test_a_wait_is_told_of_from_time_to_time_and_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wait_is_reported_from_time_to_time_and_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     now, told = [1000.0], list[str]()
     monkeypatch.setattr("storage.engines.waiting.monotonic", lambda: now[0])
     waiting = Waiting("executors of spark://here", 60, told.append)
@@ -84,7 +84,7 @@ def test_two_waits_are_two_engines() -> None:
 
 @contextmanager
 def master_without_workers(folder: Path) -> Iterator[str]:
-    """The URL of a cluster manager that has no worker."""
+    """Yield the URL of a cluster manager without workers."""
     java = find_java()
     assert java is not None
     words = [str(java.path), "-Xmx256m", "-cp", f"{spark_home()}/jars/*", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
@@ -104,7 +104,7 @@ def master_without_workers(folder: Path) -> Iterator[str]:
 
 @pytest.mark.spark
 def test_a_cluster_without_workers_ends_a_run_and_the_next_one_is_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storage.engines.waiting.TOLD_SECONDS", 1.0)
+    monkeypatch.setattr("storage.engines.waiting.REPORT_SECONDS", 1.0)
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", PIPELINE)
     folder.write("rows.csv", "id\n" + "".join(f"{id}\n" for id in range(20_000)))
