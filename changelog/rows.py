@@ -85,6 +85,14 @@ def begins(name: str, text: str) -> Predicate:
     )
 
 
+def contains(name: str, text: str) -> Predicate:
+    """Whether a column of strings contains a text."""
+    return Predicate(
+        lambda: F.coalesce(column(name).contains(text), F.lit(False)),
+        lambda table: pc.fill_null(pc.match_substring(table.column(name), text), False),
+    )
+
+
 def has_value(name: str, text: str) -> Predicate:
     """Whether a column of strings is a text."""
     return Predicate(

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from changelog.lazy_imports import F
 from errata.execution.operator_context import NodeContext
 from errata.plan.plan import Node
 from errata.plan.steps import NodeStep
-from errata.state.node_tables import stored_rows
 from errata.state.node_writer import NodeWriter
 from errata.state.run_state import NodeDelta, RunState
-from operators.aggregate.group_functions import INEXACT
+from operators.core.operator import NeedsWiderSums
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +59,18 @@ class NodeRunner:
             context: What its operator may look up.
             cause: Why all of its rows are computed again; None where it answers to deltas.
         """
-        before = self.run.versions_of(node)
-        answer = node.as_operator.answer(context) if cause is None else node.as_operator.rebuild(context, cause)
+        versions, operator = self.run.versions_of(node), self.run.operator(node)
+        answer = operator.answer(context) if cause is None else operator.rebuild(context, cause)
         few = cause is None and self.run.small_deltas(node)
         delta = self.writer.keep(node, answer, context.bound, few=few, follows=few and context.stage.action == "delta")
-        if not self._needs_wide_sums(node, delta):
-            return delta
-        self._restore(node, delta, before)
-        node.operator.wide_sums = True  # type: ignore[attr-defined]  # only aggregates need it
-        return self.writer.keep(node, node.as_operator.rebuild(context, cause or "recompute"), None)
-
-    def _needs_wide_sums(self, node: Node, delta: NodeDelta) -> bool:
-        """Whether a sum met a value that its limbs do not hold: no sum may be silently inexact."""
-        if not delta.rejected or getattr(node.operator, "wide_sums", True):
-            return False
-        rows = stored_rows(self.run.engine, self.run.tables.changelog(node), (self.run.epoch, self.run.epoch))
-        return bool(self.run.engine.to_arrow(rows.as_frame().where(F.col("_error").contains(INEXACT)), 1).num_rows)
+        try:
+            if delta.rejected and delta.rows is not None:
+                operator.require_exact_sums(delta.rows)
+        except NeedsWiderSums:
+            self._restore(node, delta, versions)
+            self.run.wide_sums.add(node.name)
+            return self.writer.keep(node, self.run.operator(node).rebuild(context, cause or "recompute"), None)
+        return delta
 
     def _restore(self, node: Node, delta: NodeDelta, versions: Mapping[str, int | None]) -> None:
         """Take a stored delta back: the node's tables and its counters."""
@@ -120,4 +114,4 @@ class NodeRunner:
             return None
         total = sum(known) + (self.run.live_rows.get(node.name, 0) if whole else 0)
         live = [self.run.live_bound(name) for name, _ in node.inputs]
-        return node.operator.bound(total, sum(self.run.engine.limits.small_rows + 1 if bound is None else bound for bound in live))
+        return self.run.operator(node).bound(total, sum(self.run.engine.limits.small_rows + 1 if bound is None else bound for bound in live))

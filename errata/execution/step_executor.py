@@ -324,7 +324,7 @@ class StepExecutor:
             run.live_rows[name] = counts.get("live", 0) + counts.get("rejected_live", 0)
             run.rejects[name] = counts.get("rejected_live", 0)
             if counts.get("wide_sums"):
-                plan[name].operator.wide_sums = True  # type: ignore[attr-defined]  # only aggregates have it in the ledger
+                run.wide_sums.add(name)
         run.counted_before = dict(run.live_rows)
         self._writer = NodeWriter(run)
 

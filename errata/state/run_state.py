@@ -12,6 +12,7 @@ from errata.plan.plan import Node, Plan
 from errata.state.node_tables import Tables, entered, stands, stored_rows
 from errata.state.scalar_inputs import ScalarInputs, SourceCounts
 from operators.core.evaluate import Narrow, as_it_is
+from operators.core.operator import Operator
 from operators.core.run_values import RunValues
 from operators.source.file_changes import FileRecord
 
@@ -71,6 +72,7 @@ class RunState:
         counted_before: `live_rows` before this run.
         folded: Op rows of each node that compactions took away.
         condensed: Nodes whose many rows turned out to come to few accumulators.
+        wide_sums: Nodes whose sums met values beyond their limbs, in this run or an earlier one.
     """
 
     engine: Engine
@@ -84,11 +86,16 @@ class RunState:
     counted_before: Mapping[str, int] = field(default_factory=dict)
     folded: Mapping[str, int] = field(default_factory=dict)
     condensed: set[str] = field(default_factory=set)
+    wide_sums: set[str] = field(default_factory=set)
 
     @property
     def plan(self) -> Plan:
         """The pipeline's nodes."""
         return self.tables.plan
+
+    def operator(self, node: Node) -> Operator:
+        """The operator of a node in this run: with wide sums where narrow ones were not exact."""
+        return node.as_operator.with_attributes(wide_sums=True) if node.name in self.wide_sums else node.as_operator
 
     def values_of(self, node: Node) -> RunValues:
         """The system variables that a node's programs read."""
@@ -117,7 +124,7 @@ class RunState:
         delta = self.done[node.name]
         rejects = self.rejected_live(node.name)
         counts = {"rejected": delta.rejected, "rejected_live": rejects, "live": self.live_rows.get(node.name, 0) - rejects}
-        return {**delta.ops, **counts, **self.scalar_inputs.ledger_entry(node.name), "wide_sums": getattr(node.operator, "wide_sums", False)}
+        return {**delta.ops, **counts, **self.scalar_inputs.ledger_entry(node.name), "wide_sums": node.name in self.wide_sums}
 
     def live_bound(self, name: str) -> int | None:
         """An upper bound of a node's live rows, also where it has no table; None where there is none."""

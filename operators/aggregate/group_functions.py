@@ -17,14 +17,13 @@ from cxl.types.types import Kind
 from cxl.values.failure import CxlFailure
 from operators.aggregate.accumulators import Accumulator, accumulator, native_aggregate, rounded
 from operators.core.evaluate import first_case
+from operators.core.operator import INEXACT_SUM
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
 OVERFLOW = "integer overflow in sum"
-INEXACT = "inexact sum"
-"""Not a failure of the data: the node is computed again with sums that hold every double."""
 
 
 def grouped(
@@ -42,7 +41,7 @@ def grouped(
     added = ready.groupBy(*fields).agg(*parts) if groups else ready.agg(*parts)
     carried = added.select(*fields, *ways.carried(), *ways.kept(), "__rows")
     carried = with_totals(settle(carried) if ways.sums else carried, rounded(ways.sums.values()))
-    wrong = first_true([*wrongs(ways.sums.values()), (F.col("__rows") < 0, INEXACT)])  # never a constant: an engine moves filters by constants below the total
+    wrong = first_true([*wrongs(ways.sums.values()), (F.col("__rows") < 0, INEXACT_SUM)])  # never a constant: an engine moves filters by constants below the total
     finished = carried.select(*fields, *ways.results(), *ways.kept(), wrong.alias("__wrong"))
     return _with_listed(finished, groups, calls, ways.listed) if ways.listed else finished
 
@@ -95,7 +94,7 @@ def _total(name: str) -> Column:
 def wrongs(accumulators: Any) -> list[tuple[Column, str]]:
     """What can be wrong with a group's sums, the more general first."""
     found: Sequence[Accumulator] = list(accumulators)
-    return [(one.inexact(), INEXACT) for one in found] + [(one.overflows(), OVERFLOW) for one in found]
+    return [(one.inexact(), INEXACT_SUM) for one in found] + [(one.overflows(), OVERFLOW) for one in found]
 
 
 def first_true(cases: Sequence[tuple[Column, str]]) -> Column:

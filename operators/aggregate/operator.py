@@ -163,7 +163,7 @@ class Aggregate(Keyed):
     def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
         """One row a group, and a reject for each record whose arguments fail."""
         before = self._arguments(as_appends(frames[0], "recompute"), values)
-        rows = grouped(before.good, list(self.groups), self.program.calls, wide=self.wide_sums, settle=values.settle)
+        rows = grouped(before.good, list(self.groups), self.program.calls, wide=bool(self.wide_sums), settle=values.settle)
         return self._with_rejects(self._finished(rows, [*self.groups], values), before.bad)
 
     def answer(self, context: OperatorContext) -> Delta:

@@ -31,6 +31,8 @@ class BoundNode:
     condenses: ClassVar[bool] = False
     """Whether its rows are expected to be far fewer than those of its inputs."""
 
+    _frozen = False
+
     def __init__(self, name: str, inputs: Sequence[RowType], output: RowType, fingerprint: Mapping[str, Any]) -> None:
         self.name = name
         self.inputs = tuple(inputs)
@@ -98,10 +100,15 @@ class BoundNode:
         return self.with_attributes(inputs=tuple(inputs), output=self.output.carrying(hidden, riders))
 
     def with_attributes(self, **attributes: Any) -> Self:
-        """Return a copy with other attributes."""
+        """Return a copy with other attributes. The copy is frozen."""
         made = copy(self)
-        vars(made).update(attributes)
+        vars(made).update(attributes, _frozen=True)
         return made
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._frozen:
+            raise AttributeError(f"node '{self.name}' is bound: its '{name}' cannot change")
+        super().__setattr__(name, value)
 
     def previewed(self, records: int, folder: Path) -> Self:
         """This operator in a preview: sources give their first records only, outputs write into a folder."""

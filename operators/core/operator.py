@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from changelog.algebra import insertions
 from changelog.frames import of_keys, united
 from changelog.lazy_imports import F
-from changelog.rows import Rows
+from changelog.rows import Rows, contains
 from cxl.types.types import Kind, Type
 from operators.core.context import OperatorContext
 from operators.core.delta import Delta
@@ -30,12 +30,26 @@ if TYPE_CHECKING:
 
 INEXACT = LOOSE | {Kind.FLOAT}
 """Kinds of which equal values may differ in their bits or in their text."""
+INEXACT_SUM = "inexact sum"
+"""The detail of a reject whose sum met a value that its limbs do not hold. The data is sound: the node is computed again with wide sums."""
 SHARED = "__shared"
 """A column with what `Keyed.shared` gives."""
 
 
+class NeedsWiderSums(Exception):
+    """A sum met a value that its limbs do not hold. The operator has to compute its rows again, with wide sums."""
+
+
 class Operator(BoundNode, ABC):
     """A bound node that turns the deltas of its inputs into rows of its own changelog."""
+
+    wide_sums: bool | None = None
+    """Whether sums hold values of any size; None where the operator has no sums."""
+
+    def require_exact_sums(self, rows: Rows) -> None:
+        """Raise `NeedsWiderSums` where op rows of this operator have an inexact sum: no sum may be silently inexact."""
+        if self.wide_sums is False and not rows.where(contains("_error", INEXACT_SUM)).are_empty():
+            raise NeedsWiderSums(self.name)
 
     def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
         """The keys of the live input rows that some live rows of the node come from: for each input `_key`, distinct.

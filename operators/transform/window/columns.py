@@ -22,7 +22,8 @@ from cxl.typed import tree
 from cxl.typed.tree import WindowUse
 from cxl.types.types import Kind, Type
 from operators.aggregate.accumulators import Sum
-from operators.aggregate.group_functions import INEXACT, OVERFLOW, first_true
+from operators.aggregate.group_functions import OVERFLOW, first_true
+from operators.core.operator import INEXACT_SUM
 from operators.transform.window.python_functions import SUMS, with_listed
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ class _Floats:
     def wrong(self, frames: Frames) -> tuple[Column, str]:
         """When there is no value, and why: an inexact one is to be computed in another way."""
         outside = self.total.outside
-        return F.max(outside.cast("int")).over(frames.rows) > 0 if frames.whole and self.total.unit is None else outside, INEXACT
+        return F.max(outside.cast("int")).over(frames.rows) > 0 if frames.whole and self.total.unit is None else outside, INEXACT_SUM
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,7 @@ class AnalyticTransform(Keyed):
     def _layer(self, frame: DataFrame, layer: WindowLayer, values: RunValues) -> tuple[DataFrame, list[DataFrame]]:
         """The records with the columns of a layer's calls, and those whose arguments fail."""
         before = self._arguments(frame, layer, 0, values)
-        return windowed(before.good, layer.uses, self.frames, wide=self.wide_sums), [] if before.bad is None else [before.bad]
+        return windowed(before.good, layer.uses, self.frames, wide=bool(self.wide_sums)), [] if before.bad is None else [before.bad]
 
     def _parted(self, ready: DataFrame) -> tuple[DataFrame, DataFrame]:
         """The records that have the values of their windows, and rejects of the others, which the next windows do not see."""
@@ -139,7 +139,7 @@ class AnalyticTransform(Keyed):
         [layer] = self.logic.program.layers  # names are fields of the other node's rows alone
         uses = layer.uses
         before = self._arguments(placed[1], layer, 1, values)
-        over = windowed(before.good, uses, self.frames, wide=self.wide_sums).withColumn("__number", self.frames.number)
+        over = windowed(before.good, uses, self.frames, wide=bool(self.wide_sums)).withColumn("__number", self.frames.number)
         found = over.where(F.col("__number") == 1).select(PART, F.lit(True).alias("__found"), *(column(use.column) for use in uses), WRONG)
         joined = placed[0].join(found, PART, "left")
         filled = [F.when(F.col("__found"), column(use.column)).otherwise(F.lit(over_nothing(use))).alias(use.column) for use in uses]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from changelog.algebra import consolidate, diff, fold, insertions, replacement, retractions
-from changelog.rows import Limits, Predicate, Rows, begins, has_value, is_null, is_set, some_set
+from changelog.rows import Limits, Predicate, Rows, begins, contains, has_value, is_null, is_set, some_set
 from tests.support.tables import equals, table
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def test_steps_on_rows(counting: Counting, place: str) -> None:
 @pytest.mark.parametrize(
     ("predicate", "keys"),
     [
-        (is_set("a"), "12"), (is_null("a"), "3"), (begins("a", "x"), "2"), (~begins("a", "x"), "13"), (has_value("a", "xy"), "2"), (~has_value("a", "y"), "23"),
+        (is_set("a"), "12"), (is_null("a"), "3"), (begins("a", "x"), "2"), (contains("a", "y"), "12"), (~begins("a", "x"), "13"), (has_value("a", "xy"), "2"), (~has_value("a", "y"), "23"),
         (is_null("a") | begins("a", "y"), "13"), (is_set("a") & is_set("b.c"), "1"), (some_set(["a", "b.c"]), "123"), (~some_set(["b.c"]), "2"),
     ],
 )  # fmt: skip
