@@ -18,4 +18,4 @@ def arrow_file(table, *, compression=None, rows=None):
 
 
 FILES = {"parquet": lambda table, rows=None: parquet_file(table, row_group_size=rows), "arrow": lambda table, rows=None: arrow_file(table, rows=rows)}
-"""By format, what makes a file of a table, in groups of `rows` rows."""
+"""By format, a function that returns a table as a file, in groups of `rows` rows."""

@@ -1,4 +1,4 @@
-"""What the tests of readers share: a reader's batches as plain records."""
+"""A reader's batches as plain records, for tests of readers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from storage.formats import ERROR, ROW, InputError, Reader
 
 @dataclass(frozen=True)
 class Record:
-    """A record as a test wants it: number, values by name, text of the reject or null."""
+    """A record: its number, its values by name, and the text of its reject or None."""
 
     number: int
     data: dict[str, Any]
@@ -16,7 +16,7 @@ class Record:
 
 
 def records_of(reader: Reader, data: bytes, target: int | None = None, name: str | None = None) -> list[Record]:
-    """Every record of a file, read whole or, with `target`, range by range."""
+    """Every record of a file, read as a whole or, with `target`, range by range."""
     name = name or f"file.{type(reader).__module__.rpartition('.')[2]}"
     parts = [None] if target is None else reader.split(data, name, target)
     found = []
@@ -29,7 +29,7 @@ def records_of(reader: Reader, data: bytes, target: int | None = None, name: str
 
 
 def records_or_error(reader: Reader, data: bytes) -> list[Record] | None:
-    """Every record of a file; null where it is an input error, which names the file."""
+    """Every record of a file; None for an input error, which has to name the file."""
     try:
         return records_of(reader, data, name="file.x")
     except InputError as wrong:

@@ -1,4 +1,4 @@
-"""What the tests of writers share: rows of plain values to a file's text, in one batch or in two."""
+"""Rows of plain values to a file's text, for tests of writers."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from storage.values.types import arrow_type
 
 
 def written(form: str, columns: Any, rows: Any, options: Any = None, *, cut: int | None = None, **plan: Any) -> str:
-    """The text of a file with these rows; `cut`: where the first of two batches ends."""
+    """The text of a file with these rows. With `cut` there are two batches, and the first one has that many rows."""
     declared = tuple(Column(*column) for column in columns)
     session = formats.writer(form, options or {}, WritePlan(declared, **plan)).open()
     schema = pa.schema([(column.name, arrow_type(column.type)) for column in declared])

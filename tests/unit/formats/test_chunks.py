@@ -1,4 +1,4 @@
-"""Files as tasks: the function for `mapInArrow` without an engine, compressed files, what travels to executors."""
+"""Files read in tasks: the function for `mapInArrow` without an engine, compressed files, pickled readers."""
 
 import bz2
 import gzip
@@ -47,7 +47,7 @@ def test_each_batch_may_be_finished_where_it_is_read(csv_file):
 
 
 @pytest.mark.parametrize("target", [100, 1 << 20])
-def test_a_bad_byte_is_told_with_its_line(csv_file, target):
+def test_a_bad_byte_is_reported_with_its_line(csv_file, target):
     csv_file.write_bytes(TEXT + b"501,caf\xe9\r\n")
     tasks = tasks_of(READER, csv_file, "f.csv", target=target)
     with pytest.raises(InputError) as caught:

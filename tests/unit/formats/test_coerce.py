@@ -1,4 +1,4 @@
-"""Text to types: accepted spellings by an independent grammar, empties, failures, dates."""
+"""Text to declared types: accepted spellings by an independent grammar, empty cells, failures, dates."""
 
 import json
 import math
@@ -24,7 +24,7 @@ FLOAT = re.compile(r"[+-]?(inf|infinity|nan|([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-
 
 
 def one(text, declared, formats=()):
-    """Value and failure of one cell."""
+    """The value of one cell and whether it failed."""
     result = coerce(pa.array([text], pa.string()), declared, formats)
     assert result.values.type == arrow_type(declared)
     return result.values[0].as_py(), bool(result.failed and result.failed[0].as_py())
@@ -150,5 +150,5 @@ def test_types():
     ],
 )  # fmt: skip
 def test_arrays_and_maps_are_json_of_that_kind(text, declared, value, failed):
-    """ "No column ever holds a value of another type." """
+    """No column ever holds a value of another type."""
     assert one(text, declared) == (value, failed)

@@ -1,4 +1,4 @@
-"""Parquet and Arrow files: values against declared types, ranges, what is undeclared, and what is written read back."""
+"""Parquet and Arrow files: values against declared types, ranges, undeclared columns, and written files read back."""
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -101,7 +101,7 @@ def test_ranges_of_groups_together_are_the_file(form):
 
 
 @pytest.mark.parametrize("form", FILES)
-def test_undeclared_columns_are_told_dropped_or_refused(form):
+def test_undeclared_columns_are_added_dropped_or_refused(form):
     data = FILES[form](pa.table({"x": [1], "id": [2], "s": [{"deep": {"er": 5}, "k": 1}]}))
     plan = ReadPlan((Column("id", "int"), Column("s.deep.er", "int"), Column("absent", "string")))
     reader = formats.reader(form, {}, plan)
@@ -152,7 +152,7 @@ SCHEMA = pa.schema([(column.name, arrow_type(column.type)) for column in COLUMNS
 
 
 def file_of(form, records, cut, options=None):
-    """The file of records that come in two batches."""
+    """The file of records in two batches."""
     session = formats.writer(form, options or {}, WritePlan(COLUMNS)).open()
     batches = [pa.RecordBatch.from_pylist(part, SCHEMA) for part in (records[:cut], records[cut:])]
     return session.header() + b"".join(session.render(batch) for batch in batches) + session.footer()

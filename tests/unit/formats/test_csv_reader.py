@@ -29,7 +29,7 @@ def python_rows(text, delimiter, quote):
 
 
 def random_file(seed):
-    """A file of mostly well-formed records in a random dialect, with stray quotes, blank lines and ragged records in it."""
+    """A file in a random dialect: mostly well-formed records, with stray quotes, blank lines and ragged records."""
     rnd = random.Random(seed)
     delimiter, quote, eol = rnd.choice(",;|\t:"), rnd.choice("\"'"), rnd.choice(["\n", "\r\n", "\r"])
     width = rnd.randint(1, 4)
@@ -57,7 +57,7 @@ def outcome(read):
 
 
 def open_quote(text, delimiter, quote):
-    """Whether Python, told to be strict about it, finds the end of the text inside quotes."""
+    """Whether Python's strict parser finds the end of the text inside quotes."""
     try:
         list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quotechar=quote, strict=True))
     except csv.Error as wrong:
@@ -133,7 +133,7 @@ def test_a_header_with_one_name_twice_is_an_input_error(data, plan, message):
         assert str(caught.value) == message
 
 
-def test_columns_of_one_name_of_which_nothing_is_read_may_stand():
+def test_columns_of_one_name_are_allowed_where_neither_is_read():
     data = b"x,a,x\n1,2,3\n"
     reader = csv_reader([("a",)], on_unmapped="drop")
     assert reader.undeclared(data, "f.csv") == ()
@@ -256,7 +256,7 @@ def test_a_column_without_a_name_is_called_by_its_place():
 
 
 def value_of(kind, text):
-    """What a cell without separators holds. Raises ValueError where it holds none."""
+    """The value of a cell without separators. Raises ValueError where there is none."""
     if not text:
         return None
     if kind == "date":

@@ -1,4 +1,4 @@
-"""CSV writing: the bytes of Python's writer, the text of values, what comes back when it is read."""
+"""CSV writing: the bytes of Python's writer, the text of values, written files read back."""
 
 import csv
 import io
@@ -52,7 +52,7 @@ TREES = st.recursive(st.none() | st.booleans() | st.integers() | st.floats(allow
 
 
 def plain(value):
-    """JSON text by Python, each float as `float_text` has it."""
+    """JSON text by Python, with each float as `float_text` writes it."""
     if isinstance(value, float):
         return float_text(pa.array([value]))[0].as_py()
     if isinstance(value, list):
@@ -126,7 +126,7 @@ def test_formula_guard():
     ],
 )
 def test_what_is_taken_for_a_formula(type, cell, found):
-    """A number with a sign runs nothing, whatever its column's type is."""
+    """A number with a sign is no formula, whatever its column's type."""
     columns = (Column("a", type), Column("b", "string"))
     plain = {"int": pa.int64(), "float": pa.float64()}.get(type, pa.string())
     batch = pa.record_batch({"a": pa.array([cell, None], plain), "b": pa.array(["x", "y"])})

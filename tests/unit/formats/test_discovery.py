@@ -1,4 +1,4 @@
-"""Which files a source finds, and which paths are refused."""
+"""The files that a source finds, and the paths that are refused."""
 
 import os
 from datetime import UTC, datetime, timedelta

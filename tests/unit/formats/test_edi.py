@@ -1,4 +1,4 @@
-"""EDIFACT and X12: segments, delimiters, envelopes, counts; what is written passes its own checks and reads back."""
+"""EDIFACT and X12: segments, delimiters, envelopes, counts. Written interchanges pass the reader's checks and read back."""
 
 import json
 import re
@@ -26,7 +26,7 @@ X12_OUT = {
 
 
 def everything(form, text, options=None, **plan):
-    """Each record's fields that hold something."""
+    """Each record's fields that are not empty."""
     reader = formats.reader(form, options or {}, ReadPlan((), **plan))
     data = text if isinstance(text, bytes) else text.encode()
     reader = reader.with_undeclared(reader.undeclared(data, "f"))
@@ -231,7 +231,7 @@ def test_an_echoed_interchange():
 
 
 @given(text=st.text(alphabet="a?+'\n", max_size=12), at=st.sampled_from("+'"))
-def test_text_is_split_where_no_release_character_stands(text, at):
+def test_text_is_split_where_there_is_no_release_character(text, at):
     service, expected, released = Service(), [""], False
     for character in text:
         if character == at and not released:

@@ -1,4 +1,4 @@
-"""Which encodings are read: character sets, whatever their spelling; codecs that are none end a check or a file."""
+"""The encodings that are read: character sets in any spelling. Other codecs are an error of the check or of the file."""
 
 import encodings.aliases
 

@@ -1,4 +1,4 @@
-"""Fixed-width reading and writing: positions, padding, separators, layouts; what is written reads back."""
+"""Fixed-width reading and writing: positions, padding, separators, layouts. Written files read back."""
 
 import json
 from datetime import date

@@ -1,6 +1,6 @@
-"""Thousands of files of each text format, made of valid ones by changes of structure: records and rejects, or an input error; no crash, nothing slow, nothing large.
+"""Files of each text format with random changes of structure give records and rejects, or an input error. None crashes, is slow or takes much memory.
 
-`make test` takes 60 of each format, `make deep` 5,000.
+`make test` reads 60 of each format, `make deep` 5,000.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def xml(draw: Draw) -> bytes:
 
 
 def json(draw: Draw) -> bytes:
-    """An array, an object or lines of objects, with nested values and numbers beyond all bounds."""
+    """An array, an object or lines of objects, with nested values and huge numbers."""
     def value(depth: int = 0) -> str:
         if depth < 4 and draw.random() < 0.25:
             inner = [value(depth + 1) for _ in range(draw.randint(0, 3))]
@@ -87,7 +87,7 @@ def fixed_width(draw: Draw) -> bytes:
 
 
 def edifact(draw: Draw) -> bytes:
-    """An interchange with messages, released characters, composites, counts that mostly fit."""
+    """An interchange with messages, released characters, composites, mostly correct counts."""
     off = lambda number: number + (draw.random() < 0.05)  # noqa: E731
     element = lambda: draw.choice(["", "1", "x:y", "?'", "??", "?+z", "é", "1" * 40, "A B"])  # noqa: E731
     text = "UNB+UNOC:3+S+R+240101:1200+1'"
@@ -101,7 +101,7 @@ def edifact(draw: Draw) -> bytes:
 
 
 def x12(draw: Draw) -> bytes:
-    """An interchange with groups and sets, counts that mostly fit."""
+    """An interchange with groups and sets, mostly correct counts."""
     off = lambda number: number + (draw.random() < 0.05)  # noqa: E731
     element = lambda: draw.choice(["", "1", "x:y", "é", "1" * 40, "A B", "^"])  # noqa: E731
     end = draw.choice(["~", "~\n", "\n"])
@@ -123,7 +123,7 @@ SEGMENTS = (Column("seg_id"), Column("e01", "any"), Column("e02", "int"))
 
 @dataclass(frozen=True)
 class Kind:
-    """How files of a format are made, and how they may be read."""
+    """A generator of files of a format, and the options to read them with."""
 
     make: Callable[[Draw], bytes]
     options: Sequence[dict[str, object]]
@@ -154,13 +154,13 @@ KINDS = {
 
 
 def large(data: bytes, draw: Draw) -> bytes:
-    """Now and then something of the file is long: a stretch of it comes many times."""
+    """Sometimes repeat a part of the file many times."""
     at, size = draw.randrange(len(data) + 1), draw.randint(1, 40)
     return data[:at] + data[at : at + size] * draw.choice([10, 1000, 20_000]) + data[at:]
 
 
 def survives(form: str, seed: int) -> None:
-    """One file is looked at, cut into ranges and read, in all ways that a run reads it."""
+    """Scan one file, cut it into ranges and read it, in every way that a run does."""
     draw = random.Random(f"{form} {seed}")
     kind = KINDS[form]
     data, reader = kind.make(draw), kind.reader(form, draw)
@@ -188,7 +188,7 @@ def rows_of(reader: Reader, data: bytes, part: formats.Range | None) -> list[int
 
 
 def largest() -> int:
-    """Megabytes that this process has held at most."""
+    """The largest memory of this process so far, in megabytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 
 

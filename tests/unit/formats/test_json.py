@@ -28,7 +28,7 @@ def json_reader(columns, options=None, **plan):
 
 @given(records=RECORDS, shape=st.sampled_from(["array", "ndjson", "object"]), indent=st.sampled_from([None, 1]))
 @examples(200)
-def test_any_values_are_those_of_the_standard_library(records, shape, indent):
+def test_any_values_equal_the_standard_library_s(records, shape, indent):
     options = {"format": shape, "record_path": "x.y" if shape == "object" else None}
     text = {
         "array": lambda: json.dumps(records, indent=indent),
@@ -41,7 +41,7 @@ def test_any_values_are_those_of_the_standard_library(records, shape, indent):
     assert [row.number for row in rows] == list(range(1, len(records) + 1))
     for row, record in zip(rows, records, strict=True):
         found = {name: json.loads(value) for name, value in row.data.items() if value is not None}
-        assert found == {name: value for name, value in record.items() if value is not None or name != "a"}  # of undeclared fields a null is kept
+        assert found == {name: value for name, value in record.items() if value is not None or name != "a"}  # an undeclared field may be null
     seen = list(dict.fromkeys(name for record in records for name in record if name != "a"))
     assert [column.name for column in reader.plan.undeclared] == seen
 
@@ -103,7 +103,7 @@ PARTLY = (
 @pytest.mark.parametrize("lines", [PARTLY, PARTLY[:3]])
 @pytest.mark.parametrize("form", ["array", "ndjson", "ndjson, line by line"])
 def test_members_beside_declared_ones_are_undeclared_fields(lines, form, monkeypatch):
-    """Undeclared members are kept. A value in the place of an object is a field too."""
+    """Undeclared members are fields. A value in the place of an object is one too."""
     if form == "ndjson, line by line":
         monkeypatch.setattr("storage.formats.json.read.records_with_all_members", lambda *_: None)
     data = (f"[{','.join(lines)}]" if form == "array" else "\n".join(lines)).encode()
@@ -197,13 +197,13 @@ NOT_UTF_8 = [
 
 
 @pytest.mark.parametrize(("options", "data", "message"), NOT_UTF_8)
-def test_a_bad_byte_of_a_document_is_told_with_its_place(options, data, message):
+def test_a_bad_byte_of_a_document_is_reported_with_its_place(options, data, message):
     with pytest.raises(InputError) as caught:
         records_of(json_reader([("a", "any")], options), data, name="f")
     assert str(caught.value) == message
 
 
-def test_a_bad_byte_of_a_line_is_told_with_its_place_in_it():
+def test_a_bad_byte_of_a_line_is_reported_with_its_place_in_it():
     rows = records_of(json_reader([("a", "any")], {"format": "ndjson"}), b'{"a": 1}\n{"a": "\xff"}\n')
     assert json.loads(rows[1].error)["detail"] == "not valid JSON: not UTF-8: invalid start byte, byte 7 of the line"
 
@@ -279,7 +279,7 @@ def test_layout_of_written_json():
     [({"format": "ndjson"}, '{{"a": {}}}', 1), ({"format": "array"}, '[{{"a": {}}}, {{"a": "[[[["}}]', 2), ({"format": "object"}, '{{"a": {}}}', 1), ({"record_path": "x"}, '{{"x": [{{"a": {}}}]}}', 3)],
 )
 def test_a_thousand_levels_are_read_and_no_more(options, form, around):
-    """As in XML, the levels count from the document's own."""
+    """As in XML, the document itself is the first level."""
     deep, deeper = (form.format("[" * levels + "]" * levels).encode() for levels in (1000 - around, 1001 - around))
     assert records_of(json_reader([("a", "any")], options), deep, name="f")
     with pytest.raises(InputError, match="nested deeper than 1000 levels"):
@@ -294,14 +294,14 @@ def test_the_line_of_a_deep_value_counts_from_the_beginning_of_the_file(target):
 
 
 @pytest.mark.parametrize("on_unmapped", ["drop", "reject"])
-def test_the_search_for_members_tells_the_line_of_a_deep_value_as_well(monkeypatch, on_unmapped):
+def test_the_search_for_members_reports_the_line_of_a_deep_value_too(monkeypatch, on_unmapped):
     monkeypatch.setattr("storage.formats.json.read.LINES", 50)
     data = b'{"a": 1}\n' * 20 + b'{"a": ' + b"[" * 2000
     with pytest.raises(InputError, match="f: line 21: nested deeper than 1000 levels"):
         json_reader([("a", "any"), ("absent", "any", False, True)], {"format": "ndjson"}, on_unmapped=on_unmapped).undeclared(data, "f")
 
 
-# Documents in pieces ----------------------------------------------------------------------------------------------------
+# Documents in pieces
 VALUE = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(-9, 9), st.text('ab"\\[]{}:, \né', max_size=5)),
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text('a"\\:{', max_size=3), inner, max_size=3)),

@@ -1,4 +1,4 @@
-"""A check of a pipeline must not load what reading and writing need."""
+"""A check of a pipeline must not load the libraries for reading and writing."""
 
 import subprocess
 import sys

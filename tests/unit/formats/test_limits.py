@@ -1,4 +1,4 @@
-"""Files beyond the limits of `storage.formats.limits`: an error with a code, and little memory and time on the way to it (docs/guide.md, "Limits")."""
+"""Files beyond the limits of `storage.formats.limits` end with an error that has a code, after little time and with little memory."""
 
 import re
 from pathlib import Path
@@ -75,8 +75,8 @@ SPARSE = {
 
 @pytest.mark.parametrize("form", SPARSE)
 @pytest.mark.parametrize("target", [None, 5000])
-def test_many_undeclared_fields_are_kept_as_a_text_a_record_and_are_the_same(form, target, monkeypatch):
-    """`_widened` of a source is made of either."""
+def test_many_undeclared_fields_are_one_text_a_record_and_give_the_same_rows(form, target, monkeypatch):
+    """Both layouts of a batch give the same `widened` rows."""
     texts = []
     for most in (1000, 10):
         monkeypatch.setattr(limits, "GATHERED", most)
@@ -181,7 +181,7 @@ CELL = st.text(alphabet=st.sampled_from("ab,;\"'\n\r =é"), max_size=4)
 @given(rows=st.lists(st.lists(st.none() | CELL, min_size=3, max_size=3), min_size=1, max_size=4), delimiter=st.sampled_from(",;"), guard=st.booleans())
 @pytest.mark.parametrize("form", ["csv", "json"])
 def test_records_of_few_of_many_columns_are_written_as_others_are(form, rows, delimiter, guard):
-    """Only the columns 1, 5 and 8 of 10 hold something; the most columns that are written in one go decide which way is taken."""
+    """Only columns 1, 5 and 8 of 10 have values. The number of columns decides which way writes them."""
     dynamic = form == "json"
     names, cells = [f"c{number}" for number in range(10)], {1: 0, 5: 1, 8: 2}
     text = lambda row, place: None if row[cells[place]] is None else orjson.dumps(row[cells[place]] or None).decode() if dynamic else row[cells[place]]  # noqa: E731

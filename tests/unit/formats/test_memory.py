@@ -1,4 +1,4 @@
-"""Readers that stream: the memory that they take does not grow with the file (issue 8, "memory never grows with the file")."""
+"""Readers that stream: their memory does not grow with the file."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ LEAST, TOLERANCE = 6 << 20, 48 << 20
 
 
 def own_bytes():
-    """Memory of this process that is no file's: a mapped file is not counted."""
+    """The memory of this process without mapped files."""
     return int(re.search(r"RssAnon:\s+(\d+) kB", Path("/proc/self/status").read_text())[1]) << 10
 
 

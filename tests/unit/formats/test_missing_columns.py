@@ -1,4 +1,4 @@
-"""Files that lack declared columns, columns that files may lack, and columns that files call otherwise (E225, E226)."""
+"""Files that lack declared columns, optional columns, and columns that have another name in files (E225, E226)."""
 
 import io
 
@@ -58,7 +58,7 @@ def test_a_column_is_read_under_the_name_that_the_file_has_for_it(form):
     assert records_of(one, data)[0].data == {"id": "A", "price": 1.0}
 
 
-def test_a_cell_that_cannot_be_read_is_told_by_the_name_in_the_schema():
+def test_a_cell_that_cannot_be_read_is_reported_by_the_name_in_the_schema():
     (row,) = records_of(reader("csv", (required("Price", "float", declared="price"),)), b"Price\nx\n")
     assert '"detail":"column \'price\': cannot read \'x\' as float"' in row.error
     assert '"fields":{"price":"x"}' in row.error

@@ -1,4 +1,4 @@
-"""Damaged files of every format: records, rejects, or an input error that names the file; no crash, no hang, no lost record."""
+"""Damaged files of every format give records and rejects, or an input error that names the file. None crashes, hangs or loses a record."""
 
 import random
 import time
@@ -61,7 +61,7 @@ PIECES = [
 
 
 def mutated(data, rnd):
-    """The file with up to four bytes or stretches changed, removed, repeated or put in."""
+    """The file with up to four bytes or parts changed, removed, repeated or inserted."""
     for _ in range(rnd.randint(1, 4)):
         at, size = rnd.randrange(len(data) + 1), rnd.randint(1, 8)
         kind = rnd.randrange(5)
@@ -109,7 +109,7 @@ def read_with_and_without_runs(seed):
 
 
 def outcome(reader, data, target):
-    """The records of a file and its undeclared fields, or where it is broken (the message alone does not count: a range knows no lines)."""
+    """The records of a file and its undeclared fields, or its error. Lines in errors do not count: a range does not know them."""
     try:
         fields = [column.name for column in reader.undeclared(data, "f.xml")]
         return [fields, *records_of(reader.with_undeclared([Column(name) for name in fields]), data, target, "f.xml")]

@@ -1,4 +1,4 @@
-"""Every pair of text formats: records written as one, read, written as the other and read again are the records that they were."""
+"""Every pair of text formats: records that are written as one, read, written as the other and read again are the same records."""
 
 import itertools
 from datetime import UTC, date, datetime
@@ -41,12 +41,12 @@ RECORD = st.tuples(
 
 
 def columns_of(form):
-    """The columns of a format: segments have a tag and a message beside their elements."""
+    """The columns of a format. Segments have a tag and a message in addition to their elements."""
     return [("seg_id",), (REFERENCE.get(form, "ref"),), *zip(NAMES, TYPES, strict=True)]
 
 
 def through(form, records):
-    """The records after they were written and read as one format; segments that open a message are left out."""
+    """The records after writing and reading one format, without segments that open a message."""
     columns = columns_of(form)
     layout = {**LAYOUT, "fields": [{**one, "name": REFERENCE.get(form, one["name"])} if one["name"] == "ref" else one for one in LAYOUT["fields"]]} if form == "fixed_width" else None
     text = written(form, columns, [("SEG", "1", *record) for record in records], WRITING[form], layout=layout)

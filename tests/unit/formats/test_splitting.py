@@ -1,4 +1,4 @@
-"""Outputs in parts, against a plain loop over the records; names; oversize groups."""
+"""Outputs in parts against a plain loop over the records; names of parts; oversize groups."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def parts_of(plan, batches, writer=WRITER, warn=lambda _: None):
 
 
 def by_hand(plan, rows):
-    """The rule of the documents, a record at a time."""
+    """The rule of the documentation, a record at a time."""
     files, count, header = [["id,grp\n"]], 0, "id,grp\n"
     previous = object()
     for number, group in rows:
@@ -77,7 +77,7 @@ FORMATS = [
 
 @pytest.mark.parametrize(("type_", "options", "id_of"), FORMATS)
 def test_a_header_that_is_no_row_of_names_belongs_to_each_part(type_, options, id_of):
-    """user-guide, "Split configuration fields": "`repeat_header`: Repeat CSV header row in each split file"."""
+    """`repeat_header` repeats the header row of CSV in each part."""
     writer = formats.writer(type_, options, WritePlan(COLUMNS))
     parts = parts_of(SplitPlan(max_records=1, repeat_header=False), [batch([(1, "a"), (2, "b"), (3, "b")])], writer)
     assert list(map(id_of, parts)) == ["1", "2", "3"]

@@ -33,7 +33,7 @@ def xml_reader(columns, path="//r", arrays=(), **plan):
 
 
 def everything(text, path="//r", arrays=(), **plan):
-    """The records with every field that they have, null ones left out."""
+    """The records with all fields that are not null."""
     reader = xml_reader([], path, arrays, **plan)
     data = text.encode()
     reader = reader.with_undeclared(reader.undeclared(data, "f.xml"))
@@ -55,13 +55,13 @@ ELEMENT = st.recursive(
 
 
 def has_repeated(node):
-    """Whether a child comes more than once, here or below."""
+    """Whether a child repeats, here or below."""
     tags = [child.tag for child in node]
     return len(set(tags)) < len(tags) or any(map(has_repeated, node))
 
 
 def flattened(node, before=""):
-    """The fields of an element as the documents name them; nothing of a record that is rejected, since a child comes more than once."""
+    """The fields of an element by the documented names; none for a record that is rejected because a child repeats."""
     if not before and has_repeated(node):
         return {}
     found = {f"{before}@{name}": value for name, value in node.attrib.items()}
@@ -75,7 +75,7 @@ def flattened(node, before=""):
 
 @given(records=st.lists(st.lists(ELEMENT, max_size=4), max_size=4))
 @examples(200)
-def test_records_are_those_of_the_standard_library(records):
+def test_records_equal_the_standard_library_s(records):
     root = ET.Element("rs")
     for children in records:
         ET.SubElement(root, "r").extend(children)
@@ -85,7 +85,7 @@ def test_records_are_those_of_the_standard_library(records):
 
 
 def filled(shape, texts, tail):
-    """A record of a shape: its elements, with other text where they have some."""
+    """A record of a given shape, with other text in its elements."""
     record = ET.Element("r")
     record.extend(copy.deepcopy(child) for child in shape)
     record.tail = tail
@@ -101,7 +101,7 @@ ALIKE = st.lists(st.tuples(st.integers(0, 2), st.lists(TEXT, min_size=3, max_siz
 
 @given(shapes=st.lists(st.lists(ELEMENT, max_size=4), min_size=3, max_size=3), records=ALIKE, target=st.integers(40, 400))
 @examples(200)
-def test_records_that_look_alike_are_those_of_the_standard_library_whole_and_in_parts(shapes, records, target):
+def test_records_that_look_alike_equal_the_standard_library_s_whole_and_in_parts(shapes, records, target):
     root = ET.Element("x")
     groups = [ET.SubElement(root, "rs"), ET.SubElement(root, "rs")]
     for at, (shape, texts, tail) in enumerate(records):
@@ -120,7 +120,7 @@ def test_records_that_look_alike_are_those_of_the_standard_library_whole_and_in_
 ROWS = "".join(f"<r k='{row}'><n>{row}</n><t> text {row} </t></r>\n" for row in range(2000))
 
 
-def test_a_run_is_read_by_its_form_and_what_stands_between_by_expat(monkeypatch):
+def test_a_run_is_read_by_its_form_and_the_rest_by_expat(monkeypatch):
     seen = []
     start = Collector.start
     monkeypatch.setattr(Collector, "start", lambda self, tag, attributes: (seen.append(tag), start(self, tag, attributes))[1])
@@ -137,7 +137,7 @@ BROKEN_BEHIND = ["<r><n>1</r>", "<r><n>]]></n></r>", "<r><n>\x01</n></r>", "<r><
 
 @pytest.mark.parametrize("text", BROKEN_BEHIND)
 @pytest.mark.parametrize("before", [ROWS, ROWS.replace("\n", "")])
-def test_what_is_broken_behind_a_run_is_told_as_expat_tells_it(before, text):
+def test_an_error_after_a_run_is_reported_as_by_expat(before, text):
     data = f"<x>{before}{text}</x>".encode()
     with pytest.raises(expat.ExpatError) as wrong:
         expat.ParserCreate().Parse(data, True)
@@ -147,7 +147,7 @@ def test_what_is_broken_behind_a_run_is_told_as_expat_tells_it(before, text):
     assert str(caught.value) == f"f.xml: line {wrong.value.lineno}: not well-formed XML: {reason}, column {wrong.value.offset + 1}"
 
 
-def test_a_run_that_is_no_utf_8_is_told_with_its_place():
+def test_a_run_that_is_no_utf_8_is_reported_with_its_place():
     data = f"<x>{ROWS}<r><n>1</n></r>".encode() + b"<r><n>\xff</n></r></x>"
     for reader in (xml_reader([]), xml_reader([("n",)])):
         told = r"f\.xml: line 2001: not well-formed XML: not well-formed \(invalid token\), column 22; text that is not UTF-8 needs an XML declaration that names its encoding"
@@ -285,7 +285,7 @@ def test_the_elements_of_a_column_of_type_array(inside, expected):
     assert (row.data, row.error) == ({"k": 1, "l": expected}, None)
 
 
-def test_a_page_tells_of_a_record_that_is_rejected_in_a_line_that_is_no_record():
+def test_a_page_reports_a_rejected_record_in_a_line_that_is_no_record():
     reader = xml_reader([("l",)])
     lines = list(reader.lines(b"<x><r><l>a</l>\n<l>b</l></r><r><l>c</l></r></x>", "f"))
     assert lines[1] == b'{"l":"c"}'

@@ -1,4 +1,4 @@
-"""Answers that are too large, too slow, encoded in strange ways or no answers: each ends a pull with an input error in time."""
+"""Answers that are too large, too slow, strangely encoded or invalid: each ends a pull with an input error in time."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def ends_with(told: str, answer: bytes, **keys):
         pulled(url, **{"retries": 0, **keys})
 
 
-# Size -------------------------------------------------------------------------------------------------------------------
+# Size
 def blanks(size: int) -> bytes:
-    """Blanks that gzip makes a thousandth of."""
+    """Blanks that gzip compresses to a thousandth."""
     return gzip.compress(b" " * size, 9, mtime=0)
 
 
@@ -86,7 +86,7 @@ def test_what_is_asked_for_is_gzip():
     assert b"\r\naccept-encoding: gzip\r\n" in heads[0].lower()
 
 
-# Time -------------------------------------------------------------------------------------------------------------------
+# Time
 SLOW = {
     "in the body": b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n" + b" " * 90,
     "in the head": b"HTTP/1.1 200 OK\r\nX-A: " + b"a" * 90,
@@ -123,7 +123,7 @@ def test_an_answer_that_began_keeps_to_a_least_pace():
     pace = exchange._Pace(lambda: now[0])
     pace.begin(1000.0)
     now[0] = 500.0
-    assert pace.left() == 500.0  # a server may take its time before it answers
+    assert pace.left() == 500.0  # a server may wait before it answers
     pace.brought(1)
     assert pace.left() == exchange.INTERVAL
     pace.brought(exchange.LEAST_BYTES - 1)
@@ -141,7 +141,7 @@ def test_a_slow_answer_ends_by_its_pace(monkeypatch):
         pulled(url, retries=0, timeout_secs=60)
 
 
-# Answers that are none --------------------------------------------------------------------------------------------------
+# Invalid answers
 def test_304_is_an_answer_to_a_condition_only():
     with sending(lambda _: answer_of(status="304 Not Modified")) as url:
         with pytest.raises(InputError, match="page 1: the server answers 304 Not Modified, and was asked for the page without a condition"):
@@ -214,7 +214,7 @@ def test_no_cursor_is_the_end(token):
 
 
 @pytest.mark.parametrize("value", ["s3cret\n", "s3cret€", " s3cret", "s3\0cret"])
-def test_a_credential_that_no_header_can_carry_is_not_told(value):
+def test_an_invalid_credential_is_not_shown(value):
     with sending(lambda _: answer_of(BODY)) as url, pytest.raises(InputError, match="the value for the header X-Key begins or ends with a blank") as caught:
         pulled(url, auth={"scheme": "header", "name": "X-Key", "value": value})
     assert "s3" not in str(caught.value)

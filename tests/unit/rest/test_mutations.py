@@ -1,4 +1,4 @@
-"""Damaged answers of services: pages, or an input error; no crash, no hang, no large memory."""
+"""Damaged answers of services give pages or an input error. None crashes, hangs or takes much memory."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ WORDS = [b"</rows?at=2>", b"/rows?n=1", b"gzip", b'"7"', b"chunked", b"close", b
 
 
 def answers(rnd: random.Random) -> Iterable[list[bytes]]:
-    """What the connections of a pull bring, in pieces: answers of all kinds, some with a word exchanged, most damaged."""
+    """The bytes that the connections of a pull receive, in pieces: answers of all kinds, some with a word replaced, most damaged."""
     while True:
         data = rnd.choice(ANSWERS)
         if rnd.random() < 0.4:
@@ -50,7 +50,7 @@ def answers(rnd: random.Random) -> Iterable[list[bytes]]:
 
 
 class Bringing(httpcore.NetworkBackend):
-    """A network whose connections bring one answer each."""
+    """A network whose connections receive one answer each."""
 
     def __init__(self, brought: Iterable[list[bytes]]) -> None:
         self._brought = iter(brought)
@@ -60,7 +60,7 @@ class Bringing(httpcore.NetworkBackend):
 
 
 def outcome(pull: Pull) -> tuple[str, list[Page] | None]:
-    """The pages of a pull, or how it ended."""
+    """The pages of a pull, or its error."""
     try:
         return "", list(pull.pages())
     except InputError as wrong:

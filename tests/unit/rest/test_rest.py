@@ -1,4 +1,4 @@
-"""Sources that read a service, against a server on this machine that pages, fails, redirects and remembers what it was asked."""
+"""Sources that read a REST service, against a local server that pages, fails, redirects and records its requests."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def by_link(items: Sequence[Any], count: int) -> Answering:
 TOKEN = {"strategy": "cursor_token", "cursor_param": "page", "next_token_pointer": "/meta/next"}
 
 
-# Pages ------------------------------------------------------------------------------------------------------------------
+# Pages
 @given(count=st.integers(0, 23), size=st.integers(1, 7))
 @examples(15)
 def test_every_strategy_gives_every_record_once_in_order(count, size):
@@ -109,7 +109,7 @@ def test_a_page_that_leads_back_is_an_error():
         pulled(service.url, pagination=TOKEN)
 
 
-# Failures ---------------------------------------------------------------------------------------------------------------
+# Failures
 def failing(times: int, answer: Answer) -> Answering:
     left = [times]
 
@@ -145,7 +145,7 @@ def test_a_refusal_is_not_asked_again(status):
         assert len(service.asked) == 1
 
 
-def test_nobody_there_is_told_with_the_attempts():
+def test_an_unreachable_service_is_reported_with_the_attempts():
     with serving(lambda _: page([])) as service:
         gone = service.url
     with pytest.raises(InputError, match=r"ConnectError.*2 attempts"):
@@ -159,7 +159,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("form", "options", "body", "told"), BROKEN)
-def test_a_broken_page_is_told_with_its_number_and_place(form, options, body, told):
+def test_a_broken_page_is_reported_with_its_number_and_place(form, options, body, told):
     reader = formats.reader(form, options, ReadPlan(()))
     good = {"json": b"[]", "xml": b"<x/>"}[form]
     answer = lambda asked: Answer(body) if asked.query else Answer(good, headers={"Link": '</rows?at=2>; rel="next"'})  # noqa: E731
@@ -188,7 +188,7 @@ def test_compressed_bytes_count_as_what_they_become():
         pulled(service.url, max_bytes=100_000)
 
 
-# Security ---------------------------------------------------------------------------------------------------------------
+# Security
 @pytest.mark.parametrize(
     ("auth", "header"),
     [
@@ -279,9 +279,9 @@ def test_settings_that_do_not_go_together(keys, told):
     assert told in message
 
 
-# Kept records -----------------------------------------------------------------------------------------------------------
+# Cached records
 def remembering(pages: Mapping[str, Sequence[Any]]) -> Answering:
-    """Pages with ETags that are their content; a page that is known is not sent again."""
+    """Pages whose ETags are their content. A known page is not sent again."""
 
     def answer(asked: Asked) -> Answer:
         number = int(asked.query.get("page", "1"))
@@ -334,13 +334,13 @@ def test_max_records_cuts_the_last_page(tmp_path):
 
 
 @pytest.mark.parametrize(("count", "capped"), [(6, None), (7, "max_records")])
-def test_a_last_page_that_is_cut_is_told(tmp_path, count, capped):
+def test_a_last_page_that_is_cut_is_reported(tmp_path, count, capped):
     with serving(lambda _: page([{"n": n} for n in range(count)])) as service:
         pull = fetch(rest(service.url, max_records=6), "<source:s>", tmp_path, records)
         assert ((tmp_path / "records.ndjson").read_text().count("\n"), pull.capped) == (6, capped)
 
 
-# Through a pipeline -----------------------------------------------------------------------------------------------------
+# Through a pipeline
 PIPELINE = """
 pipeline: {name: service}
 error_handling: {strategy: continue, dlq: {path: dlq.csv}}
@@ -451,7 +451,7 @@ def test_a_token_that_changes_is_no_change_of_logic(tmp_path, monkeypatch):
     ("transport", "told"),
     [("{kind: ftp}", "'transport': kind must be 'file' or 'rest', not 'ftp'"), ("{url: https://a.b, max_pages: 1}", "missing key 'kind' in 'transport'"), ("ftp", "must be 'file' or a map")],
 )
-def test_a_transport_of_another_kind_is_told_once(tmp_path, transport, told):
+def test_a_transport_of_another_kind_is_reported_once(tmp_path, transport, told):
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", f"pipeline: {{name: p}}\nnodes:\n  - {{type: source, name: s, config: {{name: s, type: json, transport: {transport}, schema: [{{name: a, type: int}}]}}}}\n")
     with standing_in(folder.path):

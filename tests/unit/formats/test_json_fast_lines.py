@@ -1,4 +1,4 @@
-"""Lines of JSON that Arrow parses at once: records, rejects and undeclared fields match parsing line by line, whatever the lines hold."""
+"""Lines of JSON parsed by Arrow give the same records, rejects and undeclared fields as parsing line by line."""
 
 import json
 import random
@@ -31,7 +31,7 @@ TYPES = ("string", "int", "float", "bool", "date", "date_time", "numeric", "any"
 
 
 def lines(rnd, kinds):
-    """Up to twelve lines whose fields are mostly of one kind, sometimes missing, null or of another kind; as often damaged."""
+    """Up to twelve lines, half of the time damaged. Their fields have mostly one type, and are sometimes absent, null or of another type."""
     kind = lambda name: kinds[name] if rnd.random() < 0.99 else rnd.choice(list(VALUES))  # noqa: E731
     records = [
         {name: None if rnd.random() < 0.03 else rnd.choice(VALUES[kind(name)]) for name in kinds if rnd.random() < 0.9} for _ in range(rnd.randint(0, 12))
@@ -43,7 +43,7 @@ def lines(rnd, kinds):
 
 
 def with_a_member_twice(text, rnd):
-    """The line with a member of one of the names, which it may have already."""
+    """The line with one more member, which it may have already."""
     return f'{{"{rnd.choice(NAMES)}": 1, {text[1:]}' if text != "{}" else text
 
 
@@ -72,7 +72,7 @@ def test_lines_parsed_at_once_are_those_parsed_one_by_one(seeds, monkeypatch):
             patch.setattr(read, "flat_batch", lambda *_, **__: None)
             patch.setattr(read, "records_with_all_members", lambda *_: None)
             one_by_one = outcome(reader, data)
-        assert repr(outcome(reader, data)) == repr(one_by_one), seed  # the text tells 0.0 from -0.0
+        assert repr(outcome(reader, data)) == repr(one_by_one), seed  # the text differs for 0.0 and -0.0
 
 
 def plan(*columns):
@@ -118,7 +118,7 @@ def test_lines_that_each_have_members_of_their_own_are_not_made_columns(monkeypa
     assert records_with_all_members(b'{"a":1}\n' * 999 + b'{"a":1,"rare":2}\n') is None
 
 
-def test_the_line_of_a_deep_value_is_told_by_the_look_for_fields_too(monkeypatch):
+def test_the_search_for_fields_reports_the_line_of_a_deep_value_too(monkeypatch):
     monkeypatch.setattr(read, "LINES", 30)
     data = b'{"a": 1}\n' * 20 + b'{"a": ' + b"[" * 2000
     with pytest.raises(InputError, match="f: line 21: nested deeper than 1000 levels"):

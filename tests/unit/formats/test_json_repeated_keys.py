@@ -1,4 +1,4 @@
-"""Members that come twice in an object that is read: their record is rejected, by the same rule on every way through the reader."""
+"""Objects that have a member twice. Their record is rejected by the same rule on every path through the reader."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BLANKS = st.sampled_from(["", " ", "\n\t", "\r\n  "])
 
 
 class Pairs(list):
-    """The members of an object as they are written."""
+    """The members of an object in the order of the text."""
 
 
 def objects(inner):
@@ -44,7 +44,7 @@ def text_of(value, blank: str, escaped: bool) -> str:
 
 
 def repeats(value) -> bool:
-    """Whether some object within has a key twice."""
+    """Whether the value or an object inside it has a key twice."""
     if isinstance(value, Pairs):
         keys = [key for key, _ in value]
         return len(keys) > len(set(keys)) or any(repeats(held) for _, held in value)
@@ -73,7 +73,7 @@ def reader_of(columns="a:int", keys="reject", mode="auto_widen", arrays=(), **op
 
 
 def outcome(reader, text, target=None):
-    """The number of each record, with its column a or with the message that rejects it."""
+    """The number of each record, with its column `a` or the message of its reject."""
     data = text.encode()
     whole = reader.with_undeclared(reader.undeclared(data, "f.json"))
     rows = records_of(whole, data, target, "f.json")
