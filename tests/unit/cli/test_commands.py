@@ -1,4 +1,4 @@
-"""Each command: what it asks of the application, where its answer goes, how it ends."""
+"""Each command: its calls of the pipeline, its output and its exit code."""
 
 import json
 import subprocess
@@ -119,7 +119,7 @@ def test_progress_and_notes_go_to_standard_error_and_quiet_silences_them(call, a
     assert call("run p.yaml --log-level warn") == (0, "", "")
 
 
-@pytest.mark.parametrize(("error", "code", "says", "way_on"), [
+@pytest.mark.parametrize(("error", "code", "says", "next_step"), [
     (Stopped("threshold exceeded"), 3, "threshold exceeded", "; repair the cause, then run again"),
     (Stopped("a bad record", file="a.csv"), 3, "a bad record", "; fix a.csv, then run again"),
     (StorageFailed("disk full"), 4, "disk full", "; repair the cause, then run again"),
@@ -129,12 +129,12 @@ def test_progress_and_notes_go_to_standard_error_and_quiet_silences_them(call, a
     (KeyError("oops"), 70, "a defect of Errata: KeyError", ""),
     (KeyboardInterrupt(), 130, "interrupted", "; run again to continue"),
 ])  # fmt: skip
-def test_a_failing_run_says_what_stands_and_what_to_do(error: BaseException, code: int, says: str, way_on: str, request) -> None:
+def test_a_failing_run_names_the_last_epoch_and_the_next_step(error: BaseException, code: int, says: str, next_step: str, request) -> None:
     application, call = request.getfixturevalue("failing")(error), request.getfixturevalue("call")
     ended, output, errors = call("run p.yaml")
     assert (ended, output) == (code, "")
     assert says in errors
-    assert errors.endswith(f"\nEpoch 3 stands{way_on}.\n")
+    assert errors.endswith(f"\nEpoch 3 stands{next_step}.\n")
     application.epoch = None
     assert call("run p.yaml")[2].endswith("Nothing was changed.\n")
 
@@ -169,7 +169,7 @@ def test_a_run_that_was_stopped_by_its_result(call, application) -> None:
     assert "error: node 'totals': division by zero\nEpoch 3 stands" in errors
 
 
-def test_warnings_are_told_once(call, application) -> None:
+def test_warnings_are_printed_once(call, application) -> None:
     application.diagnostics = (Diagnostic("W104", "another target", "warning"),)
     code, _, errors = call("status p.yaml")
     assert code == 0
@@ -211,7 +211,7 @@ def test_why_cuts_no_field_of_a_record(call, application, monkeypatch) -> None:
     assert '"last":"unique"}' in call("why p.yaml totals id=1")[1]
 
 
-def test_the_runs_are_told_in_short(call, application) -> None:
+def test_runs_are_printed_in_short(call, application) -> None:
     head, _, *lines = call("log p.yaml")[1].splitlines()
     assert head.split() == ["epoch", "started", "seconds", "execution_id", "exit_code", "counts", "kind", "reason"]
     assert lines[0].split()[:4] == ["1", "2026-03-01", "09:30:00", "1"]

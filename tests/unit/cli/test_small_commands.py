@@ -1,4 +1,4 @@
-"""Commands that need no pipeline: init, schema, doctor, metrics collect, explain --code; and files that appear whole."""
+"""Commands that need no pipeline: init, schema, doctor, metrics collect, explain --code; and files replaced in one step."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""What the compiler accepts, which types it infers, and every error at once."""
+"""The compiler: accepted programs, inferred types, every error at once."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ UNIFICATION = [
 
 
 @pytest.mark.parametrize(("left", "right", "expected"), UNIFICATION)
-def test_unification_is_the_table_of_the_documents(left, right, expected):
+def test_types_unify_by_the_table(left, right, expected):
     assert unify(left, right) == expected
     assert unify(right, left) == expected
 

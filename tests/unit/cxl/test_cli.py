@@ -1,4 +1,4 @@
-"""The `cxl` command: what it prints, where, and its exit codes."""
+"""The `cxl` command: output, errors and exit codes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def cxl(capsys, monkeypatch, tmp_path):
     return call
 
 
-# arguments | what is printed, as the documents show it
+# arguments | output
 DOCUMENTED = [
     (["-e", "emit result = 1 + 2"], {"result": 3}),
     (["-e", "let tax = 0.21", "-e", "emit net = price * (1 - tax)", "--field", "price=100"], {"net": 79.0}),
@@ -49,7 +49,7 @@ DOCUMENTED = [
 
 
 @pytest.mark.parametrize(("words", "expected"), DOCUMENTED)
-def test_eval_prints_what_the_documents_show(cxl, words, expected):
+def test_eval_prints_the_emitted_record(cxl, words, expected):
     code, out, err = cxl("eval", *words)
     assert (code, err) == (0, "")
     assert json.loads(out) == expected

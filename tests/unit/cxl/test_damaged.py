@@ -1,4 +1,4 @@
-"""Programs that are damaged at random: each compiles or has diagnostics, soon. What compiles is also written, walked and followed."""
+"""Programs damaged at random: each compiles or has diagnostics, in little time. Compiled ones are also formatted, walked and traced."""
 
 import random
 import time

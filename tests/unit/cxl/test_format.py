@@ -1,4 +1,4 @@
-"""The formatter: the program stays what it is, and so do its comments."""
+"""The formatter keeps the program and its comments."""
 
 from __future__ import annotations
 

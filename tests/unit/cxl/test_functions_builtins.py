@@ -1,4 +1,4 @@
-"""What single builtins answer, as tables: `expression => text`, from the documents and the decisions on them."""
+"""Results of single builtins as tables: `expression => text`."""
 
 import pytest
 

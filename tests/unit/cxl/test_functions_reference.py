@@ -1,4 +1,4 @@
-"""The function reference: made from the registry, and every example true on both backends."""
+"""The function reference is generated from the registry, and every example holds on both backends."""
 
 from pathlib import Path
 

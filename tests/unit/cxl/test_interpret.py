@@ -142,7 +142,7 @@ INTS = st.integers(-(2**63), 2**63 - 1)
 
 
 def outcome(op, left, right):
-    """By exact arithmetic, the rules of the documents."""
+    """The result of an Int operation, by exact arithmetic."""
     if op in "/%" and right == 0:
         return "zero"
     quotient = math.trunc(Fraction(left, right)) if right else 0
@@ -310,7 +310,7 @@ def test_long_chains_and_deep_trees_are_evaluated():
     assert run(compile_program("emit x = " + "1 + (" * 250 + "n" + ")" * 250, schema), {"n": 1}, Context()) == [{"x": 251}]
 
 
-def test_the_context_of_eval_is_the_one_of_the_documents():
+def test_the_context_of_eval_has_fixed_values():
     text = "emit a = $pipeline.name\nemit b = $pipeline.batch_id\nemit c = $pipeline.source_file\nemit d = $pipeline.source_row"
     zero = "00000000-0000-0000-0000-000000000000"
     assert run(compile_program(text), {}, eval_context()) == [{"a": "cxl-eval", "b": zero, "c": "<inline>", "d": 1}]

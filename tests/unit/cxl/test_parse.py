@@ -1,4 +1,4 @@
-"""The parser: what it reads, how it recovers, and that nothing it is given makes it fail otherwise."""
+"""The parser: trees, recovery from errors, and no other failure for any text."""
 
 from __future__ import annotations
 

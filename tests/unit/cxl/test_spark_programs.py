@@ -1,4 +1,4 @@
-"""Row programs on frames: what `apply`, `column` and `errors` give operators."""
+"""Row programs on frames: `apply`, `column` and `errors`."""
 
 import pickle
 

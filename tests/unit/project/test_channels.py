@@ -1,4 +1,4 @@
-"""Channels: what they change in a pipeline, and what is refused."""
+"""Channels: their changes to a pipeline, and their errors."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is wrong with a YAML text: the code, and a place inside the file, for every text."""
+"""Errors of YAML texts: the code, and a place inside the file, for every text."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""What a configuration model refuses, at the right key and in plain words."""
+"""Errors of configuration models: at the right key and in plain words."""
 
 from typing import Annotated, Any, Literal
 

@@ -1,6 +1,6 @@
-"""The examples on the pages of codes that planning reports: put into a small pipeline, each causes its code and no other, in words that are kept.
+"""The examples of codes that planning reports. In a small pipeline each causes its code, and no other, with its golden text.
 
-A page's example is a text by itself (no settings), nodes of the pipeline below (`pipeline`, `correlated`, with `--var` behind it), or a file beside it.
+An example is a whole text (no settings), nodes of the pipeline below (`pipeline` or `correlated`, optionally with `--var`), or another file.
 The golden texts are in `golden/codes.txt`.
 """
 

@@ -1,4 +1,4 @@
-"""Every value knows its place: spans of values and keys, and the map from a scalar's text to the file."""
+"""Places: spans of values and keys, and the map from a scalar's text to the file."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Diagnostics as people and programs see them. The goldens are in `golden/`, one text a case."""
+"""Diagnostics as text and as objects. The goldens are in `golden/`, one text for each case."""
 
 import unicodedata
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The workspace file: found above the pipeline, read strictly where it is read."""
+"""The workspace file: found above the pipeline, and read strictly."""
 
 from pathlib import Path
 
