@@ -9,6 +9,7 @@ from typing import Any
 
 from cxl.diagnostics.source import Span
 
+TRACE_LEVELS = ("trace", "debug", "info", "warn", "error")
 _PLACES = frozenset({"span", "op_span", "name_span", "alias_span", "by_span", "open_at"})
 
 

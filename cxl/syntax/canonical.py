@@ -6,7 +6,8 @@ from decimal import Decimal
 from typing import Any
 
 from cxl.syntax import ast
-from cxl.syntax.parse import TRACE_LEVELS, Parsed
+from cxl.syntax.ast import TRACE_LEVELS
+from cxl.syntax.parse import Parsed
 
 _COALESCE, _POSTFIX, _UNARY = 1, 8, 7
 _LEVELS = {

@@ -10,8 +10,7 @@ from cxl.diagnostics.diagnostics import CxlErrors, Findings
 from cxl.diagnostics.source import TextOrigin
 from cxl.syntax import ast
 from cxl.syntax.canonical import chain_parts, each_head, expression_text, needs_parentheses, statement_head, statement_text, then_text
-from cxl.syntax.lex import Comment
-from cxl.syntax.parse import parse_program
+from cxl.syntax.parse import Comment, comments, parse_program
 
 WIDTH = 100
 """Longer lines are broken where they can be."""
@@ -25,7 +24,7 @@ def format_text(text: str, file: str = "") -> str:
         findings = Findings()
         findings.add(parsed.errors)
         raise CxlErrors(findings.located(text, TextOrigin(text, file)))
-    writer = _Writer(text, list(parsed.comments))
+    writer = _Writer(text, list(comments(text)))
     writer.block(parsed.statements, "")
     writer.comments_before(len(text) + 1, "")
     lines = writer.lines

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from cxl.diagnostics.source import Span
 from cxl.syntax import ast
-from cxl.syntax.lex import KEYWORDS
+from cxl.syntax.tables import keywords
 
 HERE = Span(0, 0)
 BINARY = ["+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "and", "or"]
+KEYWORDS = keywords()
 CONTEXT_WORDS = ["each", "in", "outer", "info", "warn", "error", "debug", "meta", "sum", "count", "max"]
 
 names = st.one_of(

@@ -10,7 +10,7 @@ from cxl import CxlErrors, Schema, compile_program
 from cxl.codes import CODES, SETTINGS
 from cxl.compiler import compile_for
 from cxl.functions.registry import all_builtins
-from cxl.syntax.lex import tokenize
+from cxl.syntax.reader import tokens_of
 from cxl.typed.lineage import origins
 from cxl.typed.target import Target
 
@@ -24,8 +24,8 @@ SLOW = 2.0
 
 def damaged(chance):
     """A program with pieces taken out, put in, doubled and exchanged."""
-    tokens = [token.text for token in tokenize(chance.choice(PROGRAMS))[0]]
-    others = [token.text for token in tokenize(chance.choice(PROGRAMS))[0]]
+    tokens = [str(token) for token in tokens_of(chance.choice(PROGRAMS))]
+    others = [str(token) for token in tokens_of(chance.choice(PROGRAMS))]
     for _ in range(chance.randint(1, 6)):
         at, end = sorted((chance.randrange(len(tokens) + 1), chance.randrange(len(tokens) + 1)))
         piece = chance.choice([[], [chance.choice(WORDS)], tokens[at:end] * 2, others[: chance.randrange(len(others) + 1)], ["("] * chance.randint(1, 300)])

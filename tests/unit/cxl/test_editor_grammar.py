@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
-from cxl.syntax.lex import KEYWORDS
+from cxl.commands.grammar import EDITOR, outputs
+from cxl.syntax.tables import keywords
 
-GRAMMAR = json.loads((Path(__file__).parents[3] / "docs" / "editors" / "cxl.tmLanguage.json").read_text(encoding="utf-8"))
+GRAMMAR = json.loads(EDITOR.read_text(encoding="utf-8"))
 
 
 def rules() -> list[tuple[str, str]]:
@@ -28,7 +28,7 @@ def scope_of(text: str) -> str | None:
     return next((name for name, pattern in rules() if (match := re.match(pattern, text)) and match.end() == len(text)), None)
 
 
-@pytest.mark.parametrize("word", sorted(KEYWORDS))
+@pytest.mark.parametrize("word", sorted(keywords()))
 def test_every_keyword_has_a_scope(word: str) -> None:
     scope = scope_of(word)
     assert scope is not None
@@ -44,3 +44,8 @@ def test_every_keyword_has_a_scope(word: str) -> None:
 )  # fmt: skip
 def test_literals(text: str, scope: str | None) -> None:
     assert scope_of(text) == scope
+
+
+def test_what_is_made_of_the_grammar_is_current() -> None:
+    stale = [path.name for path, text in outputs().items() if path.read_text(encoding="utf-8") != text]
+    assert stale == [], "run: python -m cxl.commands.grammar"

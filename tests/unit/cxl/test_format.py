@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 from cxl import CxlErrors, compile_program
 from cxl.syntax.canonical import canonical_text
 from cxl.syntax.format import WIDTH, format_text
-from cxl.syntax.lex import tokenize
-from cxl.syntax.parse import Parsed, parse_program
+from cxl.syntax.parse import Parsed, comments, parse_program
+from cxl.syntax.reader import tokens_of
 from tests.support import cxl_trees as trees
 
 
 @st.composite
 def laid_out(draw):
     """A program with blanks, line ends and comments between its tokens."""
-    tokens, _ = tokenize(canonical_text(Parsed(draw(trees.programs), None, (), ())))
-    return "".join(token.text + draw(trees.separators) for token in tokens[:-1])
+    tokens = tokens_of(canonical_text(Parsed(draw(trees.programs), None, ())))
+    return "".join(token + draw(trees.separators) for token in tokens[:-1])
 
 
 @given(laid_out())
@@ -34,7 +34,7 @@ def test_formatting_twice_changes_nothing(text):
 
 @given(laid_out())
 def test_comments_stay_in_order(text):
-    before, after = (tokenize(one)[1] for one in (text, format_text(text)))
+    before, after = (comments(one) for one in (text, format_text(text)))
     assert [comment.text for comment in after] == [comment.text for comment in before]
 
 

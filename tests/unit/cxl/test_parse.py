@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from cxl import CxlErrors, Schema, compile_program
 from cxl.syntax.canonical import canonical_text, expression_text
-from cxl.syntax.lex import tokenize
 from cxl.syntax.parse import Parsed, parse_expression, parse_program
+from cxl.syntax.reader import tokens_of
 from tests.support import cxl_trees as trees
 from tests.support.examples import examples
 
@@ -101,13 +101,12 @@ def _place(written, error):
 
 
 def test_a_backslash_before_an_ordinary_character_stays():
-    tokens, _ = tokenize(r'"\d+\n\"\\" ' + r"'it\'s'")
-    assert [token.value for token in tokens[:-1]] == ['\\d+\n"\\', "it's"]
+    values = [parse_expression(text).expression.value for text in (r'"\d+\n\"\\"', r"'it\'s'")]
+    assert values == ['\\d+\n"\\', "it's"]
 
 
 def test_literals_are_intact_in_every_script():
-    tokens, _ = tokenize('"café ☕ 日本 😀"')
-    assert tokens[0].value == "café ☕ 日本 😀"
+    assert parse_expression('"café ☕ 日本 😀"').expression.value == "café ☕ 日本 😀"
 
 
 def test_syntax_errors_say_what_could_have_come_there():
@@ -118,7 +117,7 @@ def test_syntax_errors_say_what_could_have_come_there():
 
 @given(trees.programs)
 def test_what_is_written_is_read_back(program):
-    parsed = parse_program(canonical_text(Parsed(program, None, (), ())))
+    parsed = parse_program(canonical_text(Parsed(program, None, ())))
     assert parsed.errors == ()
     assert parsed.statements == program
 
@@ -130,9 +129,9 @@ def test_an_expression_is_read_back(expression):
 
 @given(trees.programs, st.data())
 def test_blanks_line_ends_and_comments_only_separate(program, data):
-    text = canonical_text(Parsed(program, None, (), ()))
-    tokens, _ = tokenize(text)
-    spaced = "".join(token.text + data.draw(trees.separators) for token in tokens[:-1])
+    text = canonical_text(Parsed(program, None, ()))
+    tokens = tokens_of(text)
+    spaced = "".join(token + data.draw(trees.separators) for token in tokens[:-1])
     assert parse_program(spaced).statements == parse_program(text).statements
 
 
@@ -165,7 +164,7 @@ MUTATIONS = 10
 @examples(500)
 @given(trees.programs, st.randoms(use_true_random=True))
 def test_a_mutated_program_ends_in_a_program_or_in_diagnostics(program, chance):
-    text = canonical_text(Parsed(program, None, (), ()))
+    text = canonical_text(Parsed(program, None, ()))
     for _ in range(MUTATIONS):
         assert compile_or_diagnose(mutated(text, chance)) < 2
 
