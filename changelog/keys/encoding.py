@@ -7,7 +7,7 @@ A value is a tag byte and a body: tag 01 with the body, or only tag 02 for null,
 * bool: 00 or 01;
 * string, any (JSON text): UTF-8, each byte 00 followed by 01, ended by 00 00. This compares by code point.
 
-No encoding is a prefix of another, so keys may be concatenated. `key_column` makes the same bytes on an engine.
+No encoding is a prefix of another, so keys may be concatenated. `changelog.keys.spark` makes the same bytes on engines, `changelog.keys.arrow` from Arrow columns.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from pyspark.sql import Column
 
 KeyValue: TypeAlias = str | int | float | bool | date | datetime | None
 
@@ -60,16 +58,6 @@ def decode_key(key: bytes, types: Sequence[str]) -> tuple[KeyValue, ...]:
 def bare(key: bytes) -> bytes:
     """Return the key of a record without the mark of rejects."""
     return key.removesuffix(b"!")
-
-
-def key_column(values: Sequence[tuple[Column, str]]) -> Column:
-    """Return the key of a tuple of (Column, CXL type name) as a binary Column, with the bytes of `encode_key`.
-
-    Raises KeyError for an unknown type.
-    """
-    from changelog.keys.spark import encoded
-
-    return encoded(values)
 
 
 def _int_body(value: KeyValue) -> bytes:

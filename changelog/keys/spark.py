@@ -23,8 +23,11 @@ _IMPLICIT: Final = 1 << 52
 _LEAST_EXPONENT: Final = -1022
 
 
-def encoded(values: Sequence[tuple[Column, str]]) -> Column:
-    """Return the key of (Column, CXL type name) pairs; see `encoding.key_column`."""
+def key_column(values: Sequence[tuple[Column, str]]) -> Column:
+    """Return the key of a tuple of (Column, CXL type name) as a binary Column, with the bytes of `encode_key`.
+
+    Raises KeyError for an unknown type.
+    """
     parts = [(kind in _TEXT, _text_part(value) if kind in _TEXT else _digits_part(value, _DIGITS[kind])) for value, kind in values]
     runs = [_run(is_text, [part for _, part in run]) for is_text, run in groupby(parts, key=lambda part: part[0])]
     return _concat([part for run in runs for part in run], F.lit(b""))

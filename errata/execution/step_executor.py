@@ -50,7 +50,6 @@ from errata.state.source_files import SourceFiles, files_before, labels_of, resh
 from operators.core.run_values import RunValues
 from operators.source.file_changes import FileRecord
 from operators.source.node import SourceNode
-from storage.delta.maintenance import compact_small_files
 from storage.engines.spark.user_jars import require_jars
 from storage.state.entry import Entry
 from storage.state.integrity import check_content
@@ -262,7 +261,8 @@ class StepExecutor:
         rollback = {"largest": self.settled.largest, "rules": rules(plan), "retract": retract_counters(plan, run, self.settled)}
         nodes[TRIGGERS] = {"rejected_live": run.rejected_live(TRIGGERS), **rollback}
         rejects = self._live_rejects() if run.total_rejected() else None
-        compact_small_files(map(run.tables.by_path, sorted(run.tables.versions())))
+        for path in sorted(run.tables.versions()):
+            run.tables.by_path(path).compact_if_fragmented()
         gone = {"gone": list(epoch.staged.gone.values())} if epoch.staged.gone else {}
         entry = Entry(
             epoch.number, epoch.execution_id, epoch.batch_id, epoch.started, datetime.now(UTC), 2 if run.total_rejected() else 0,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from changelog.columns import column
 from changelog.keys.decode import arrow_keys
-from changelog.keys.encoding import bare, decode_key, encode_key, key_column
+from changelog.keys.encoding import bare, decode_key, encode_key
+from changelog.keys.spark import key_column
 from changelog.lazy_imports import F, pa, pc, pl
 from errata.plan.correlation import COUNTED
 from errata.plan.plan import Node, Plan

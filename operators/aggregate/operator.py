@@ -12,7 +12,7 @@ from changelog.columns import column
 from changelog.exact.ranges import value_ranges
 from changelog.exact.rounding import with_totals
 from changelog.frames import united
-from changelog.keys.encoding import key_column
+from changelog.keys.spark import key_column
 from changelog.lazy_imports import F, pa
 from changelog.ops import weight
 from changelog.rows import Rows, begins, is_null

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from changelog.columns import ENVELOPE, column
-from changelog.keys.encoding import key_column
+from changelog.keys.spark import key_column
 from changelog.lazy_imports import F
 from changelog.rows import Rows
 from cxl.types.types import Type, type_name

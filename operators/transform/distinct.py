@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from changelog.columns import column
-from changelog.keys.encoding import key_column
+from changelog.keys.spark import key_column
 from changelog.lazy_imports import F, Window
 from cxl import Program, spark
 from cxl.typed import tree

@@ -23,8 +23,8 @@ from changelog.frames import making, told
 from changelog.lazy_imports import F, pa
 from changelog.ops import NEGATIVE
 from storage import durable
+from storage.delta import maintenance
 from storage.delta.columns import Placement, Storing, TableSchema, declared, in_place, logical_column, logical_table, place, stored_columns
-from storage.delta.maintenance import PROPERTIES
 from storage.delta.marks import mark_of
 from storage.delta.scan import Condition, Given, Ranges, Within, add_actions, scanned
 from storage.delta.statistics import TableStatistics
@@ -169,7 +169,7 @@ class ChangelogTable:
 
     def _create(self, fields: list[Field]) -> DeltaTable:
         try:
-            self._opened = DeltaTable.create(self.uri, Schema(fields), configuration=PROPERTIES, commit_properties=self._once())
+            self._opened = DeltaTable.create(self.uri, Schema(fields), configuration=maintenance.PROPERTIES, commit_properties=self._once())
         except DeltaError as problem:
             if self._writer and DeltaTable.is_deltatable(self.uri):
                 raise Overtaken(self.uri) from problem
@@ -320,6 +320,11 @@ class ChangelogTable:
         if table is not None:
             with storing(self.uri):
                 self._commit("optimize", table, lambda: table.optimize.compact(target_size=target_bytes, commit_properties=self._once()))
+
+    def compact_if_fragmented(self) -> None:
+        """Compact the small files where there are many, in a new version. Large files stay unchanged."""
+        if maintenance.is_fragmented(self.data_files().values()):
+            self.optimize(maintenance.SMALL_FILE)
 
     def replace_before(self, rows: DataFrame | pa.Table, epoch: int) -> None:
         """Replace all rows of earlier epochs by these rows, which have `_epoch`, in a new version. One durable step."""

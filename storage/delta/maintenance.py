@@ -1,4 +1,4 @@
-"""Settings and compaction that keep the hundredth small run as fast as the tenth."""
+"""Settings and limits of maintenance that keep the hundredth small run as fast as the tenth."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from storage.delta.changelog_table import ChangelogTable
-
-__all__ = ["MANY_FILES", "PROPERTIES", "SMALL_FILE", "WHOLE_FILE", "compact_small_files", "is_fragmented"]
+__all__ = ["MANY_FILES", "PROPERTIES", "SMALL_FILE", "WHOLE_FILE", "is_fragmented"]
 
 PROPERTIES = {
     "delta.dataSkippingNumIndexedCols": "3",  # `_epoch`, `_op`, `_error`: readers skip files by them, and counts come from them
@@ -28,10 +26,3 @@ WHOLE_FILE = 32 << 20
 def is_fragmented(sizes: Iterable[int]) -> bool:
     """Return whether files of these sizes (bytes) include too many small ones."""
     return sum(size < SMALL_FILE for size in sizes) > MANY_FILES
-
-
-def compact_small_files(tables: Iterable[ChangelogTable]) -> None:
-    """Compact the small files of each fragmented table in a new version. Large files stay unchanged."""
-    for table in tables:
-        if is_fragmented(table.data_files().values()):
-            table.optimize(SMALL_FILE)

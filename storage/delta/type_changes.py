@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from changelog.lazy_imports import F, pa, pl
+from storage.values.text import time_text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -124,17 +125,11 @@ def _by_python(value: Column, convert: Callable[[pa.Array], pa.Array], spelled: 
     return made
 
 
-def _time_texts(values: pa.Array) -> pa.Array:
-    from storage.values.text import time_text
-
-    return time_text(values)
-
-
 def _as_json(values: pa.Array) -> pa.Array:
     """Return the JSON text of values. Dates and times become JSON strings."""
     from storage.formats.values import coerce_values
 
-    plain = _time_texts(values) if pa.types.is_timestamp(values.type) else values.cast(pa.string()) if pa.types.is_date(values.type) else values
+    plain = time_text(values) if pa.types.is_timestamp(values.type) else values.cast(pa.string()) if pa.types.is_date(values.type) else values
     return coerce_values(plain.to_pylist(), "any").values
 
 
@@ -146,7 +141,7 @@ def _of_json(texts: pa.Array, declared: str) -> pa.Array:
 
 
 _BY_VALUE: Mapping[tuple[str, str], Callable[[pa.Array], pa.Array]] = {
-    ("time", "string"): _time_texts,
+    ("time", "string"): time_text,
     **{(kind, JSON): _as_json for kind in ("int", "float", "bool", "date", "time", "string")},
     **{(JSON, kind): partial(_of_json, declared=kind) for kind in ("int", "float", "bool", "date", "string")},
     (JSON, "time"): partial(_of_json, declared="date_time"),

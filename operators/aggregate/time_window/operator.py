@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from changelog.columns import column
 from changelog.frames import chosen, of_keys, united
-from changelog.keys.encoding import key_column
+from changelog.keys.spark import key_column
 from changelog.lazy_imports import F
 from changelog.rows import Rows
 from changelog.spark_algebra import as_appends, undone

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from changelog.columns import column
 from changelog.frames import mapped, without
-from changelog.keys.encoding import decode_key, key_column
+from changelog.keys.encoding import decode_key
+from changelog.keys.spark import key_column
 from changelog.lazy_imports import F, Window, pa, pl
 from changelog.spark_algebra import diff
 from operators.core.settings import PipelineSettings

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from changelog.columns import column
 from changelog.frames import united
-from changelog.keys.encoding import key_column
+from changelog.keys.spark import key_column
 from changelog.lazy_imports import F
 from cxl import Program
 from cxl.typed.program import WindowLayer

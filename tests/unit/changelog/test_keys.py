@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
 from changelog.keys.arrow import encoded
-from changelog.keys.encoding import decode_key, encode_key, key_column
+from changelog.keys.encoding import decode_key, encode_key
 from changelog.keys.positions import row_label, row_labels
-from changelog.keys.spark import row_label_column, with_index, with_prefix
+from changelog.keys.spark import key_column, row_label_column, with_index, with_prefix
 from tests.support.changelog_histories import on_engines
 
 EDGES = [0.0, -0.0, 5e-324, -5e-324, 2.0**-1022, 2.0**-1022 - 5e-324, 1.7976931348623157e308, math.inf, -math.inf, math.nan]

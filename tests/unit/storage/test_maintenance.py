@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from storage.delta import maintenance
 from storage.delta.changelog_table import ChangelogTable
-from storage.delta.maintenance import MANY_FILES, compact_small_files
+from storage.delta.maintenance import MANY_FILES
 from storage.state.entry import Entry
 from storage.state.integrity import anchor_ledger, check_ledger_files, check_tables, seal_tables
 from storage.state.ledger import Ledger
@@ -34,7 +34,7 @@ def runs(root: Path) -> tuple[State, list[Entry]]:
     for epoch in range(1, RUNS + 1):
         table = ChangelogTable(state.table(PATH), {"_op": "tinyint", "_key": "binary", "_cause": "string", "word": "string"})
         table.append(pa.table({"_op": pa.array([0], pa.int8()), "_key": [bytes([epoch])], "_cause": ["ingest"], "word": ["x"]}), epoch)
-        compact_small_files([ChangelogTable(state.table(PATH))])
+        ChangelogTable(state.table(PATH)).compact_if_fragmented()
         before, tables = entries[-1].tables if entries else {}, {PATH: ChangelogTable(state.table(PATH)).version()}
         entry = Entry(epoch, str(epoch), "b", NOON, NOON, 0, tables=tables, files=seal_tables(state, before, tables))
         entries.append(ledger.append(entry, entries[-1] if entries else None))
@@ -69,7 +69,7 @@ def test_large_files_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.Monkey
     for epoch in range(2, MANY_FILES + 3):
         table.append(rows.slice(epoch, 1), epoch)
     assert table.statistics.files() == MANY_FILES + 2
-    compact_small_files([table])
+    table.compact_if_fragmented()
     assert table.statistics.files() == 2
     assert first in table._required().file_uris()
     assert table.statistics.rows() == 5_000 + MANY_FILES + 1
