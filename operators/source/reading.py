@@ -16,15 +16,15 @@ from operators.source.row_layout import RowShape, shaped_schema
 from storage.engines import Engine
 from storage.formats import Column, Reader
 from storage.formats.base import ROW
+from storage.formats.content_chunks import ContentChunks, chunks_of
+from storage.formats.tasks import Task, chunk_reader, read_task, tail_tasks, task_table, tasks_of, undeclared_columns
+from storage.values.types import is_dynamic
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame
-
-    from storage.formats.content_chunks import ContentChunks
-    from storage.formats.tasks import Task
 
     Rows: TypeAlias = NDArray[np.int64]
 
@@ -73,15 +73,11 @@ class FileReader:
 
     def undeclared(self, record: FileRecord) -> FileRecord:
         """The record with the columns of its file that the schema does not name. Raises InputError."""
-        from storage.formats.tasks import undeclared_columns
-
         columns = undeclared_columns(self.reader, self.path(record), record.path)
         return replace(record, undeclared=tuple((column.name, column.type) for column in columns))
 
     def chunks(self, record: FileRecord) -> ContentChunks | None:
         """The stretches of a large file, whose undeclared columns are known; None for others, and where it cannot be cut so. Raises InputError."""
-        from storage.formats.content_chunks import chunks_of
-
         if self.limit is not None or record.size <= SMALL_BYTES:
             return None
         return chunks_of(_reader_of(self.reader, record), self.path(record), record.path)
@@ -106,8 +102,6 @@ class FileReader:
         return pa.Table.from_batches(batches, self.schema()), counted
 
     def _read(self, part: Part) -> Iterator[pa.RecordBatch]:
-        from storage.formats.tasks import read_task
-
         reader = _reader_of(self.reader, part.record)
         for task in self.tasks(part):
             for batch in read_task(reader, task):
@@ -115,8 +109,6 @@ class FileReader:
 
     def tasks(self, part: Part) -> list[Task]:
         """Return the ranges of a part. The first ones may contain records that were read already; these are dropped."""
-        from storage.formats.tasks import Task, tail_tasks, tasks_of
-
         record = part.record
         reader, path = _reader_of(self.reader, record), self.path(record)
         attached = {"prefix": self.prefix(record), "file": record.stored, "order": part.order, "beyond": part.rows}
@@ -127,14 +119,10 @@ class FileReader:
 
     def continues(self, part: Part) -> bool:
         """Whether the new end of a file can be read without what precedes it."""
-        from storage.formats.tasks import tail_tasks
-
         return bool(part.start) and tail_tasks(self.reader, self.path(part.record), part.record.path, part.start, part.rows + 1) is not None
 
     def counted(self, part: Part) -> FileRecord:
         """Return the file's entry with its number of rows, by reading the last range."""
-        from storage.formats.tasks import read_task
-
         last = self.tasks(part)[-1]
         rows = last.part.first_row - 1 + sum(batch.num_rows for batch in read_task(self.reader, last))
         return replace(part.record, rows=max(rows, part.rows))
@@ -156,8 +144,6 @@ class FileReader:
     def spread(self, engine: Engine, record: FileRecord, tasks: Sequence[Task]) -> DataFrame:
         """The op rows of ranges of files that have the undeclared columns of `record`."""
         from pyspark.sql.pandas.types import from_arrow_schema
-
-        from storage.formats.tasks import chunk_reader, task_table
 
         attached = pa.schema([("prefix", pa.binary()), ("file", pa.string()), ("order", pa.int64()), ("beyond", pa.int64())])
         shape, schema, dynamic = self.shape, self.schema(), _dynamic(record)
@@ -195,8 +181,6 @@ def _reader_of(reader: Reader, record: FileRecord) -> Reader:
 
 def _dynamic(record: FileRecord) -> frozenset[str]:
     """The undeclared columns of a file that hold JSON text."""
-    from storage.values.types import is_dynamic
-
     return frozenset(name for name, type_ in record.undeclared if is_dynamic(type_))
 
 

@@ -24,7 +24,7 @@ from operators.source.strategies.keyed_events import place_key
 from storage.formats.base import ERROR, Column
 from storage.formats.batches import assembled
 from storage.formats.dotted_members import Members
-from storage.formats.values import coerce_values, text_of_value
+from storage.formats.values import coerce_values, text_of, text_of_value
 from storage.values.json_text import canonical
 
 if TYPE_CHECKING:
@@ -202,8 +202,6 @@ def _texts(members: Iterable[Mapping[str, Any]]) -> pa.Array:
 def _plain(values: pa.Array, *, dynamic: bool, typed: bool) -> list[Any]:
     """Return the values of a column as values of undeclared fields."""
     import orjson
-
-    from storage.formats.values import text_of
 
     if dynamic:
         found = [None if text is None else orjson.loads(text) for text in values.to_pylist()]
