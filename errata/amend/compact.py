@@ -1,7 +1,7 @@
-"""`errata compact`: small files put together, old epochs folded to a base (CONTRACT, "Commands"; DESIGN section 4).
+"""`errata compact`: small files put together, old epochs folded into a base.
 
-Nothing of it changes a live row. New versions of the tables become those that readers see with one entry of the ledger, which
-keeps the epoch of the one before; until then, and after a crash, the old versions stand.
+No live row changes. One ledger entry makes the new versions of the tables visible and keeps the epoch of the entry before. Until then, and
+after a crash, readers see the old versions.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Correct(Change):
         return {self.correction.source: "corrected by hand"}
 
     def rows(self, run: RunState, node: Node) -> DataFrame:
-        """The record's two images, or its retraction; a record that is rolled back is told of as if it took part."""
+        """The record's two images, or its retraction; a suppressed record changes as if it took part."""
         live = truth(run.tables.live(run.engine, node, run.values, at=run.epoch - 1).without("_epoch")).where(is_null("_error")).as_frame()
         old = self._found(run, live, node)
         return diff(old, old.limit(0) if self.correction.retracts else self._changed(run, old, node), "correction")

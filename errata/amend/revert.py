@@ -1,4 +1,4 @@
-"""`errata revert`: the live rows of sources become those of an earlier epoch."""
+"""`errata revert`: sources get the live rows of an earlier epoch again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Revert(Change):
-    """The sources' live rows become those of an earlier epoch. `then` is that epoch's entry, None for the time before the first."""
+    """Give sources their live rows of an earlier epoch. `then` is its entry, None for the time before the first."""
 
     epoch: int
     then: Entry | None
@@ -75,7 +75,7 @@ class Revert(Change):
             raise Usage(f"epoch {self.epoch} knows the records of '{node.name}' by {had}, epoch {last} by {have}", help="revert to a later epoch")
 
     def files(self, source: Node, now: tuple[FileRecord, ...]) -> tuple[FileRecord, ...]:
-        """The present ones with the undeclared columns of the records that stand again, and those that are gone but whose records stand again."""
+        """The present files with the undeclared columns of the restored records, and absent files whose records are restored."""
         before = FileRecord.all_of(self.then.sources.get(source.name, {})) if self.then else ()
         if change := self._redeclared(source):
             before = tuple(change.told(record, cast("SourceNode", source.operator)) for record in before)

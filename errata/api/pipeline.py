@@ -1,4 +1,4 @@
-"""A loaded pipeline: `errata.load` gives one, commands and notebooks call it (CONTRACT, "Python", "Commands")."""
+"""A loaded pipeline: `errata.load` returns one, commands and notebooks call it."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _pipeline_name(value: Any) -> str:
 
 
 def _rules_folder(given: str | Path | None, value: Any, folders: Sequence[Path]) -> Path:
-    """`--rules-path`, else `pipeline.rules_path` in the first of some folders, else the first `rules/` that there is in one of them (CONTRACT, "Files")."""
+    """`--rules-path`, else `pipeline.rules_path` below the first folder, else the first folder's `rules/` that exists."""
     if given is not None:
         return Path(given)
     block = value.get("pipeline") if isinstance(value, dict) else None
@@ -195,7 +195,7 @@ class Pipeline:
         return amend_pipeline(self.loaded, correction_of(self.plan, correction), options or RunOptions())
 
     def revert(self, epoch: int, options: RunOptions | None = None) -> RunResult:
-        """A new epoch in which the sources' live rows are those of an earlier one. Raises Failure."""
+        """Commit a new epoch with the sources' live rows of an earlier epoch. Raises Failure."""
         from errata.amend.revert import revert_to
         from errata.api.amendments import amend_pipeline
 

@@ -1,4 +1,4 @@
-"""The engine of a run: what options, pipeline and workspace say of it together, and the run's work where they leave it open (SPEC-DECISIONS, Engine)."""
+"""The engine of a run: chosen by options, pipeline and workspace, else by the amount of work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `fail_fast` tells of the record that ended a run: the statement that failed and the fields that it read (user guide, "Exit code 3: Evaluation error")."""
+"""What `fail_fast` reports about the record that ended a run: the statement that failed and the fields that it read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from operators.source.file_changes import FileRecord
 def stop_at_first(run: RunState, node: Node, delta: NodeDelta, files: Sequence[FileRecord], places: Callable[[], Places]) -> None:
     """Under fail_fast the first node that rejects a record ends the run, unless it is merely late; what a node calls fatal always does.
 
-    `files` are those of a source, `places` finds the records behind other nodes' rows. Raises Stopped, StorageFailed where a record is malformed.
+    `files` are the source's, `places` finds the records behind other nodes' rows. Raises Stopped, StorageFailed where a record is malformed.
     """
     fatal = node.operator.fatal
     strict = run.plan.model.error_handling.strategy == "fail_fast"

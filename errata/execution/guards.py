@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 MAX_RETRACT_SHARE = 0.5
-"""The share of a source's live rows that one run may take back (CONTRACT, "Merge strategies", the guard)."""
+"""The share of a source's live rows that one run may retract."""
 
 
 def guard(options: RunOptions, node: Node, delta: NodeDelta, before: int) -> None:
     """Stop a run that would take back most of a source's rows, as an emptied or truncated file would. Raises Stopped.
 
-    `before`: how many stood, those that are rolled back among them and no other rejects. A row that is replaced by another is not lost.
+    `before`: the live rows before the run, with suppressed records and without other rejects. A replaced row is not lost.
     """
     share = MAX_RETRACT_SHARE if options.max_retract_share is None else options.max_retract_share
     taken = delta.ops.get("-R", 0) + delta.ops.get("-C", 0)
@@ -33,7 +33,7 @@ def guard(options: RunOptions, node: Node, delta: NodeDelta, before: int) -> Non
 
 
 def judge(plan: Plan, options: RunOptions, run: RunState, files: Mapping[str, Sequence[FileRecord]], collateral: int) -> None:
-    """Thresholds; `collateral` of the rejected records failed only with their group, `files` are those of the sources. Raises Stopped."""
+    """Judge the thresholds. `collateral` rejected records failed only with their group; `files` belong to the sources. Raises Stopped."""
     read = sum(run.live_rows.get(node.name, 0) for node in plan.of_kind("source"))
     exceeded = _exceeded(plan, options, read, run.total_rejected(), collateral)
     if exceeded:

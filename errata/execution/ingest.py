@@ -1,4 +1,4 @@
-"""The files of a pipeline's sources: what was found, what changed, and the deltas that they lead to (DESIGN section 5, Ingest)."""
+"""The delta of a source: reads what changed in its files, or all of them after an edit."""
 
 from __future__ import annotations
 
@@ -92,12 +92,23 @@ def ingest(
     copies: Copies | None = None,
     warn: Callable[[str], object] = str,
 ) -> tuple[NodeDelta, tuple[FileRecord, ...]]:
-    """Make a source's delta, keep it, and give the records of its files. `warn` is told what does not stop the run.
+    """Store a source's delta.
 
-    `before`: what the last epoch's ledger entry says of the node, None where it is new.
-    `suppressed`: how many records are rolled back; the delta tells of them as if they took part. `floors`: by path the files that are
-    read from a cursor on. `copies`: what is read in place of files that are staged.
-    Raises what reading raises, and InputChanged for input that the merge strategy cannot take.
+    Args:
+        writer: Stores the rows.
+        source: The source and its files.
+        folder: The pipeline's folder.
+        before: The last ledger entry's summary of the node; None where the node is new.
+        suppressed: The number of suppressed records; the delta treats them as if they took part.
+        floors: By path the files that are read from a cursor on.
+        copies: Local copies that are read in place of staged files.
+        warn: Takes what does not stop the run.
+
+    Returns:
+        The delta, and the records of the source's files after it.
+
+    Raises:
+        InputChanged: The merge strategy cannot take the input. Errors of reading pass too.
     """
     run, operator = writer.run, cast("SourceNode", source.node.operator)
     files = operator.files(source.number, folder, copies.local if copies else None)
@@ -147,7 +158,7 @@ def arrivals_kept(source: SourceFiles, history: Callable[[], Sequence[Entry]], f
 
 
 def _without_records(operator: SourceNode, records: Iterable[FileRecord], changes: FileChanges) -> Iterator[str]:
-    """What is told of files that were read and in which no record was found, where that may be a mistake in the pipeline."""
+    """Warnings for files that contained no records, where that may be a mistake in the pipeline."""
     told, read = operator.reader().nothing_found(), _read_labels(changes)
     for record in records if told else ():
         if record.label in read and record.present and not record.rows:
@@ -177,12 +188,12 @@ def _unread(lists: Mapping[Label, ChunkIndex], changes: FileChanges) -> dict[Lab
 
 
 def _read_labels(changes: FileChanges) -> set[Label]:
-    """The files of which something is read, by label."""
+    """The labels of the files that are read."""
     return {record.label for record in (*changes.added, *changes.changed, *(part.record for part in changes.grown))}
 
 
 def _with_lists(run: RunState, node: Node, records: Sequence[FileRecord], made: IngestResult, before: Mapping[Label, ChunkIndex]) -> tuple[FileRecord, ...]:
-    """The files' records with whether their stretches are listed, once the lists are kept; `before`: those of files that were not read."""
+    """The files' records, marked where their chunks are indexed, once the indexes are stored. `before`: the indexes of unread files."""
     fresh = {record.label: ChunkIndex(record.hash, made.lists[record.label]) for record in records if record.label in made.lists}
     lists = {**{record.label: before[record.label] for record in records if record.label in before}, **fresh}
     if fresh:
@@ -201,7 +212,7 @@ def _kept(writer: NodeWriter, node: Node, made: IngestResult) -> NodeDelta:
 
 
 def _counted(run: RunState, delta: NodeDelta, made: IngestResult, files: FileReader) -> tuple[FileRecord, ...]:
-    """The files' records; to the rows of those that the engine read is added what the delta brought and took."""
+    """The files' records; the engine's delta is added to the row counts of the files that it read."""
     if not made.uncounted or delta.rows is None:
         return made.files
     if len(made.uncounted) == 1 and not (made.signed or made.lists):

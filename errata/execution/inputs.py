@@ -21,7 +21,7 @@ class Inputs(ABC):
 
     @abstractmethod
     def look(self) -> dict[str, SourceFiles]:
-        """The files of each source against those of the last epoch. Raises StorageFailed."""
+        """Compare the files of each source with the last epoch. Raises StorageFailed."""
 
     @abstractmethod
     def reasons(self, sources: Mapping[str, SourceFiles]) -> Mapping[str, str]:
@@ -48,7 +48,7 @@ class FileInputs(Inputs):
     copies: Copies = field(default_factory=lambda: Copies(None))
 
     def look(self) -> dict[str, SourceFiles]:
-        """Fetch what services have, then compare the files with those of the last epoch."""
+        """Fetch the records of services, then compare all files with the last epoch."""
         fetch_services(self.epoch.plan, self.epoch.warn)
         return look_at_sources(self.epoch.plan, self.epoch.head.sources if self.epoch.head else {})
 

@@ -1,4 +1,4 @@
-"""Sources that are read from local copies (user guide, "storage.staging"): which they are, checked as a run begins, and what becomes of the copies."""
+"""Sources that are read from local copies: which files, the checks as a run begins, and the removal of the copies."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What was changed by hand at a source and stands (`errata correct`, `errata revert`): an edit of the source reads its files again, and takes nothing of it back.
+"""Manual changes of a source (`errata correct`, `errata revert`): an edit of the source reads its files again and keeps them.
 
-It stands until its file changes (SPEC-DECISIONS, Commands 29): the last change of the record that was neither one of logic nor one of rollback was made by hand.
+A manual change holds until the record's file changes. A record has one if its last change came neither from an edit nor from a rollback.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _PASSING: Final = ("logic", "readmit", "rollback:")
 
 @dataclass(frozen=True)
 class ManualCorrections:
-    """Records that are as a change by hand left them: their keys, and of those that it brought or took back `brought` and `taken`, with the images that went."""
+    """Records with a manual change: their keys. `brought` and `taken`: the keys that it added and removed, with the removed images."""
 
     given: IngestRequest
     keys: pa.Table
     brought: pa.Table
     taken: DataFrame
     replaced: list[FileRecord] = field(default_factory=list)
-    """Files that have other records than those that were changed: they say what stands."""
+    """Files whose records changed since the manual change: the files win."""
 
     @property
     def engine(self) -> Engine:
@@ -53,11 +53,11 @@ class ManualCorrections:
         return self.given.engine
 
     def intake(self) -> IngestRequest:
-        """What a source is to be read by: records that are told apart by their places need all of them."""
+        """How the source is to be read: records without a key need all rows of their file."""
         return self.given if self.given.source.keyed or self.given.prior is None else replace(self.given, prior=AsFilesSay(self.given.prior, self))
 
     def passed_over(self, made: IngestResult) -> tuple[IngestResult, ManualCorrections]:
-        """The delta of a source without what files that stayed say of these records, and those of which no other file says something."""
+        """The source's delta without the rows of unchanged files for these records, where no other file has the record."""
         rows = made.rows(self.engine)
         if rows is None:
             return made, self
@@ -70,7 +70,7 @@ class ManualCorrections:
         return joined(rows, self.keys, self.engine, "left_semi")
 
     def _not_told(self, rows: DataFrame) -> ManualCorrections:
-        """These without the records that files which came or changed tell of, by op rows of a source."""
+        """The manual changes without the records that new or changed files contain, by op rows of a source."""
         delivered = self.given.delivered
         files = [*delivered.added, *delivered.changed, *(part.record for part in delivered.grown)] if self.given.source.keyed else self.replaced
         if not files:
@@ -82,7 +82,7 @@ class ManualCorrections:
 
 @dataclass(frozen=True)
 class AsFilesSay:
-    """The live rows of a source with the records that its files had when they were read, whatever was brought or taken back by hand."""
+    """The live rows of a source with the records that its files had when they were read, without manual changes."""
 
     stood: PriorRows
     by_hand: ManualCorrections
@@ -99,21 +99,21 @@ class AsFilesSay:
         return united(rows, chosen(self.by_hand.taken, rows.columns))
 
     def in_key_ranges(self, ranges: Sequence[tuple[bytes, bytes]]) -> pa.Table:
-        """Those that stand, whose keys lie within some ranges."""
+        """Live rows whose keys lie within some ranges."""
         return self.stood.in_key_ranges(ranges)
 
     def filtered(self, narrow: Narrow) -> DataFrame:
-        """Those that a function chooses."""
+        """Live rows that a function chooses."""
         return narrow(self.rows)
 
     def rows_replaced(self, record: FileRecord) -> bool:
-        """Told of a file that has other records now: what was changed by hand of them cannot be told, and its rows are as they stand."""
+        """Called when a file's records changed: its manual changes are dropped and its rows count as read."""
         self.by_hand.replaced.append(record)
         return True
 
 
 def changed_by_hand(run: RunState, node: Node, intake: IngestRequest, before: CommittedNode, history: Sequence[Entry]) -> ManualCorrections | None:
-    """The records of files that stayed that are as changes by hand left them, also suppressed ones; None where there are none. `before`: the source as it was, `history`: the ledger's entries."""
+    """Manually changed records of unchanged files, also suppressed ones; None where there are none. `before`: the source in the last epoch, `history`: the ledger's entries."""
     epochs = _epochs_by_hand(history, node.name)
     if not epochs:
         return None
@@ -137,7 +137,7 @@ def changed_by_hand(run: RunState, node: Node, intake: IngestRequest, before: Co
 
 
 def _epochs_by_hand(entries: Sequence[Entry], source: str) -> list[int]:
-    """The epochs in which records of a source were corrected or brought back by hand, but for those that are folded: their rows are as those of any other."""
+    """The epochs with manual changes of a source. Folded epochs are left out: nothing shows which of their changes were manual."""
     base = max((int(entry.counters.get("base", 0)) for entry in entries), default=0)
     by_hand = [entry for entry in entries if entry.epoch > base]
     return [entry.epoch for entry in by_hand if entry.counters.get("kind") == "revert" or (entry.counters.get("kind") == "correct" and entry.counters.get("source") == source)]
@@ -152,7 +152,7 @@ def _edits(entries: Sequence[Entry], source: str) -> list[int]:
 def _steps(rows: DataFrame, names: Sequence[str], edits: Sequence[int]) -> DataFrame:
     """What became of records in each epoch that changed what they say: hashes before and after (`_was`, `_is`; null: it was not there), whether it `_passes`.
 
-    Suppressed records whose cause is a rollback are told by the values of `names`.
+    Suppressed records whose cause is a rollback are found by the values of `names`.
     """
     image, op = image_hash(rows, names), F.col("_op")
     passing = reduce(or_, (F.col("_cause").startswith(cause) for cause in _PASSING))

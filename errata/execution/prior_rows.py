@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CommittedPriorRows:
-    """The rows of a source that stood after the last epoch, with those that are rolled back (`suppressed` of them) as if they took part."""
+    """The live rows of a source after the last epoch; `suppressed` records that were rolled back are included as if they took part."""
 
     run: RunState
     node: Node
     suppressed: int
     other: Mapping[str, str] = field(default_factory=dict)
-    """Columns that the source had, which are read besides its own."""
+    """Earlier columns of the source that are read too."""
 
     @cached_property
     def rows(self) -> DataFrame:
@@ -39,14 +39,14 @@ class CommittedPriorRows:
         return self.filtered(as_it_is)
 
     def filtered(self, narrow: Narrow) -> DataFrame:
-        """Those that a function chooses, which sees all of them as if they took part."""
+        """The rows that a function chooses. It sees suppressed records as if they took part."""
         if not self.suppressed:
             return self._shaped(self._live(lambda rows: rows.through(narrow)))
         held = self._live(lambda rows: rows.where(IS_SUPPRESSED)) if self.other else self._rejects().where(IS_SUPPRESSED)
         return self._shaped(self._live(lambda rows: rows.where(~IS_SUPPRESSED).through(narrow)).union(unmarked(held).through(narrow)))
 
     def rows_replaced(self, _record: FileRecord) -> bool:
-        """They are as they stand whatever records a file has."""
+        """False: changed files need no other rows here."""
         return False
 
     def beside(self, columns: Mapping[str, str]) -> CommittedPriorRows:

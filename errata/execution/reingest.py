@@ -1,4 +1,4 @@
-"""A source that was edited has all its files read again: what its rows become, and those that are not read again."""
+"""A source that was edited reads all its files again: its new rows, and the rows that are not read again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def replaced(run: RunState, made: IngestResult, stood: DataFrame) -> IngestResult:
-    """All records as new ones, in the place of all rows that stood under keys of another kind."""
+    """All records as new ones, in place of all live rows under keys of another kind."""
     gone = as_retractions(stood, "logic")
     came = made.rows(run.engine)
     rows = gone if came is None else consolidate(united(gone, chosen(came, gone.columns)))
@@ -30,7 +30,7 @@ def replaced(run: RunState, made: IngestResult, stood: DataFrame) -> IngestResul
 
 
 def read_again(source: SourceFiles, intake: IngestRequest, stood: CommittedPriorRows, before: CommittedNode, read: Callable[[IngestRequest], IngestResult]) -> IngestResult:
-    """The delta of a source that was edited: what was changed by hand stands, and rows that are not read again have their values where the source has them now. `before`: it as it was."""
+    """The delta of an edited source. Manual changes stay; rows that are not read again take their values from the new columns. `before`: the source in the last epoch."""
     by_hand = changed_by_hand(stood.run, source.node, intake, before, source.history)
     if by_hand is None:
         return _redeclared(intake, read(intake), stood, before, None)

@@ -1,4 +1,4 @@
-"""A node whose work does not fit: E310, E320 and E321 (user guide, "Spill aborts"), with the setting that gives it more room."""
+"""Limits of memory and spilling: estimates for `explain`, warnings before a run, and the failures E310, E320 and E321."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _failures() -> tuple[type[Exception], ...]:
 
 
 def _tell(node: str, problem: Exception) -> None:
-    """Raise StorageFailed for a problem that tells of a limit."""
+    """Raise StorageFailed for a problem that names a limit."""
     limit = exhausted(str(problem))
     if limit is not None:
         what, help_line = _TOLD[limit]

@@ -13,7 +13,7 @@ from storage.formats import FormatError
 
 
 def fetch_services(plan: Plan, warn: Callable[[str], None]) -> None:
-    """Bring what is kept of every service up to date. `warn` is told of one that had more than its limits let through. Raises StorageFailed."""
+    """Bring the stored records of every service up to date. `warn` takes warnings for services that have more than their limits allow. Raises StorageFailed."""
     for node in plan.of_kind("source"):
         operator = cast("SourceNode", node.operator)
         if operator.config.service is not None:

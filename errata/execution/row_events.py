@@ -1,4 +1,4 @@
-"""Lines that transforms log while they run (user guide, "Transform Nodes", Log directives): of the records that a run brought or rejected, in their order."""
+"""What rows log: log directives of transforms, soft checks that fail, arrays of `match: collect` that are cut."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 LINES = 20
-"""How many records one directive tells of in a run; of the others the number."""
+"""The most records that one directive logs in a run; the others are only counted."""
 
 
 @contextmanager
@@ -62,7 +62,7 @@ _MOMENTS = ("before_transform", "per_record", "on_error", "after_transform")
 
 
 def _lines(run: RunState, node: Node, directive: Directive) -> Iterator[str]:
-    """What stands behind the message, for each line."""
+    """The end of each line: fields and, of a reject, the reason."""
     item = directive[0]
     if item.when not in ("per_record", "on_error"):
         yield ""
@@ -81,7 +81,7 @@ def _lines(run: RunState, node: Node, directive: Directive) -> Iterator[str]:
 
 
 def _chosen(run: RunState, node: Node, directive: Directive) -> DataFrame:
-    """The records that a directive tells of."""
+    """The records that a directive logs."""
     item, program = directive
     found = run.epoch_rows(node) if run.plan.persisted(node) or item.when == "on_error" else run.brought(node)
     assert found is not None  # the node brought something
@@ -119,14 +119,14 @@ def soft_checks(node: Node) -> list[Check]:
 
 
 def warnings(run: RunState, node: Node) -> Iterator[str]:
-    """What is told of the rows that a run brought to a node, with the number of their records."""
+    """Warnings about the rows of a node's delta, with the number of records."""
     rows = run.brought(node)
     if rows is not None:
         yield from (text for told in (_failed_checks, _cut_arrays) for text in told(run, node, rows))
 
 
 def _failed_checks(run: RunState, node: Node, delta: Rows) -> Iterator[str]:
-    """What the soft checks of a node say."""
+    """Warnings of soft checks that records fail."""
     checks = soft_checks(node)
     if not checks:
         return
@@ -148,12 +148,12 @@ def _failed_checks(run: RunState, node: Node, delta: Rows) -> Iterator[str]:
 
 
 def _cut_arrays(run: RunState, node: Node, delta: Rows) -> Iterator[str]:
-    """What is said of a combine's arrays that are as long as may be: there may have been more matches."""
+    """Warnings about arrays of `match: collect` that have the longest length: there may have been more matches."""
     builds = getattr(node.operator, "collected", ())
     if not builds:
         return
     rows = delta.as_frame().where(is_positive(F.col("_op")) & F.col("_error").isNull())
-    # a text of so many entries has two characters for each at least; most are passed over by their length
+    # n entries take at least 2 n characters of text, so the length alone rules most texts out
     full = {name: (F.length(column(name)) > 2 * COLLECT_LIMIT) & (F.json_array_length(column(name)) >= COLLECT_LIMIT) for name in builds}
     found = run.engine.to_arrow(rows.agg(*(F.count(F.when(is_full, 1)).alias(name) for name, is_full in full.items()))).to_pylist()[0]
     for name, count in found.items():

@@ -215,7 +215,7 @@ class StepExecutor:
         return delta
 
     def _settle(self, step: SettleStep) -> None:
-        """Run all nodes until no further record is rolled back; the nodes' events are those of the last round."""
+        """Run all nodes until no further record is rolled back; the nodes' events describe the last round."""
         seconds: dict[str, float] = {}
 
         def visit(one: DataStep) -> None:
@@ -228,7 +228,7 @@ class StepExecutor:
             self.epoch.options.listener(_node_event(self.epoch.plan[one.node], one, self.run.done[one.node], self.run, seconds[one.node]))
 
     def _stage(self, step: OutputStep) -> None:
-        """Stage the files of an output, or keep those of the last epoch where they are still right."""
+        """Stage the files of an output, or keep the last epoch's files where they are still right."""
         if step.node == "dlq":
             self.written["dlq"] = self._stage_dlq(self.epoch.prior)
             return

@@ -1,4 +1,4 @@
-"""`errata dlq`: what stands rejected or rolled back, by record and by correlation group, and another try (CONTRACT, "Commands")."""
+"""`errata dlq`: rejected and suppressed records, by record and by correlation group."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from errata.rollback.dead_letters import COLUMNS, field_of, rejecting_nodes, rej
 
 Row = Mapping[str, Any]
 ENTRIES = ("source", "file", "row", "category", "detail", "stage", "route", "trigger", "epoch")
-"""What is told of an entry ahead of its source fields."""
+"""The columns of an entry before its source fields."""
 GROUPS = ("group", "source", "records", "triggers", "collateral", "trigger", "category", "stage", "detail")
-"""What is told of a suppressed group."""
+"""The columns of a suppressed group."""
 
 
 def rejects_of(reading: Snapshot) -> pl.DataFrame:
-    """Everything that stands rejected after the last epoch. Raises Usage where an edit since gave records keys of another kind, by which those of the rejects cannot be read."""
+    """All live rejects after the last epoch. Raises Usage where an edit since then changed the kind of the records' keys."""
     if reading.head is None or reading.plan is None:
         return pl.DataFrame(schema=COLUMNS)
     try:

@@ -1,4 +1,4 @@
-"""The plan before a run, from the same nodes that a run walks: text, JSON and Graphviz DOT (user guide, "Explain Plans")."""
+"""The plan before a run, from the nodes that a run walks: text, JSON and Graphviz DOT."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _edges(plan: Plan, node: Node) -> Iterator[tuple[str, str | None]]:
 
 
 def _settings(plan: Plan) -> Iterator[str]:
-    """What became of settings that are hints here (SPEC-DECISIONS, The engine 11 and 15)."""
+    """Settings that are only hints, with their effect."""
     pipeline = plan.model.pipeline
     yield from _title("Settings")
     memory = f"memory limit {pipeline.memory.limit}" if pipeline.memory.limit else "memory limit not set"

@@ -1,7 +1,7 @@
-"""`errata verify --recompute`: all that is derived is computed from nothing and compared (DESIGN section 9, I1).
+"""`errata verify --recompute`: everything derived is computed from the live source rows and compared.
 
-The batch run begins at the rows of the sources that stand, not at the files: what was corrected by hand, reverted to, or came from files
-that are gone since is as true as the rest. So a row that differs is one that some run has derived wrongly, or that somebody has changed.
+The batch run begins at the live source rows, not at the files: corrected and reverted records are right, and so are records of files that are gone.
+A row that differs was derived wrongly by some run, or changed by somebody.
 """
 
 from __future__ import annotations

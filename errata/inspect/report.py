@@ -1,4 +1,4 @@
-"""`errata report`: one self-contained HTML page about a pipeline: nodes, runs, changes over time, rejects, hottest keys (CONTRACT, "Commands")."""
+"""`errata report`: one self-contained HTML page about a pipeline: nodes, runs, changes over time, rejects, hottest keys."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _sections(plan: Plan, reading: Snapshot, runs: list[Row]) -> Iterator[tuple[
 
 
 def _said(kind: str, rows: int | None) -> str:
-    """What stands in a box: the type, and the rows where they are counted."""
+    """The caption of a box: the type, and the rows where they are counted."""
     return kind if rows is None else f"{kind}, {rows:,} rows"
 
 
@@ -52,7 +52,7 @@ def _totals(run: Row) -> dict[str, int]:
 
 
 def hottest(reading: Snapshot, most: int = HOTTEST) -> list[dict[str, Any]]:
-    """The keys with the most changes: node, epochs in which the key changed, and the row as it stood last."""
+    """The keys with the most changes: node, epochs in which the key changed, and its last row."""
     found: list[dict[str, Any]] = []
     for node in reading.nodes.values():
         if node.kind == "output" or not node.persisted:

@@ -1,4 +1,4 @@
-"""What stands and what happened: `status`, `log`, `show`, `diff` over committed epochs (CONTRACT, "Commands").
+"""One committed epoch, read only: `status`, `log`, `show` and `diff`.
 
 Data is read by the in-process engine, so that no command that only looks starts a JVM.
 """
@@ -110,7 +110,7 @@ class Snapshot:
         return ChangelogTable(f"{self.state.root}/{path}", node.columns(), pinned=self.head.tables.get(path) if self.head else None)
 
     def _derived(self, node: CommittedNode, since: int) -> tuple[Tables, Node, RunValues]:
-        """What derives the rows of a node that keeps no table: the pipeline as it is planned now. Raises Usage where its logic was another one at epoch `since`."""
+        """The plan that derives the rows of a node without a table. Raises Usage where its logic changed after epoch `since`."""
         if self.plan is None or node.name not in self.plan.nodes:
             raise Usage(f"node '{node.name}' keeps no changelog of its own, and the pipeline file cannot be planned to derive it")
         if since <= (edited := self._edited(self.plan[node.name])):
@@ -166,7 +166,7 @@ class Snapshot:
         return self._rows(node, (1, self.last))
 
     def reasons(self) -> dict[int, str]:
-        """Why a correction by hand was made, by epoch."""
+        """The reasons of manual corrections, by epoch."""
         return {entry.epoch: entry.counters["reason"] for entry in self.entries if "reason" in entry.counters}
 
     def live(self, name: str, at: int | None) -> DataFrame:
@@ -198,7 +198,7 @@ class Snapshot:
         return expanded(rows.select(*map(column, (*names, "_widened", *node.data))), Shape((*node.data, *fields), tuple(fields.items())))
 
     def undeclared(self, node: CommittedNode, epochs: tuple[int, int]) -> dict[str, str]:
-        """The undeclared fields that an output has besides its columns by the files that the sources had in some epochs, with their types."""
+        """The undeclared fields of an output in some epochs, by name with their types, out of the sources' files."""
         if "_widened" not in node.shown or self.plan is None or node.name not in self.plan.nodes:
             return {}
 
@@ -229,7 +229,7 @@ class Snapshot:
     # -- answers
 
     def status(self) -> Mapping[str, Any]:
-        """The object of CONTRACT.md; a node's `last_epoch` is the last one that brought it op rows, `rows_live` null where it keeps none."""
+        """The object of `errata status`. A node's `last_epoch` is its last one with op rows; `rows_live` is null where it has no table."""
         head = self.head
         nodes = head.nodes if head else {}
         sources = head.sources if head else {}

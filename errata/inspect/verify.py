@@ -1,4 +1,4 @@
-"""`errata verify`: the ledger's chain, the fold and pairing of every table, conservation, and a comparison with a batch run (QUALITY, 2 and 14)."""
+"""`errata verify`: the ledger's chain, the fold and pairing of every table, conservation, and a comparison with a batch run."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _shapes(node: CommittedNode, entries: Sequence[Entry]) -> Shapes:
 
 
 def _table(reading: Snapshot, node: CommittedNode, head: Entry, shapes: Shapes) -> Iterator[Row]:
-    """Fold: the running count of a key is 0 or 1. Pairing: a row that is taken back equals the row that stood. Counts: as the ledger says."""
+    """Fold: a key has 0 or 1 live rows. Pairing: a retraction equals the row that it retracts. Counts: as in the ledger."""
     place, version = f"{reading.state.root}/changelog/{node.name}", head.tables.get(f"changelog/{node.name}")
     tables = [ChangelogTable(place, columns, pinned=version) for columns, _ in shapes]
     if not tables[0].exists():
@@ -117,7 +117,7 @@ def _table(reading: Snapshot, node: CommittedNode, head: Entry, shapes: Shapes) 
 
 
 def _tally(reading: Snapshot, rows: DataFrame) -> list[Row]:
-    """Of each epoch, from the first on: op rows behind which a key has not 0 or 1 rows, retractions that differ from what stood, and the net number of rows."""
+    """By epoch: op rows after which a key has not 0 or 1 rows, retractions that differ from the retracted row, and the net number of rows."""
     marked = _steps(rows)
     same = alike(F.col("_before"), F.col("_print"), len(parts(rows, image_columns(rows))))
     surplus, unlike = ~F.col("_count").isin(0, 1), is_negative(F.col("_op")) & ~same
@@ -150,7 +150,7 @@ def _conserved(node: CommittedNode, head: Entry, live: int) -> Row:
 
 
 def _recomputed(pipeline: LoadedPipeline, reading: Snapshot, head: Entry, engine: EngineOptions) -> Iterator[Row]:
-    """Compare every node's live rows with those of a run from nothing over the source rows that stand."""
+    """Compare every node's live rows with a batch run over the live source rows."""
     for name, differing, untold in recomputed(pipeline, reading, head, engine):
         if untold:
             yield {**_answer("recompute", name), "detail": f"not compared: {untold}"}

@@ -1,7 +1,7 @@
-"""`errata why`: the source records behind live rows, and what became of each of them (DESIGN section 9, I9; SPEC-DECISIONS, Commands 27).
+"""`errata why`: the source records behind live rows, and the changes of each.
 
-From node to node upwards: each operator leads the keys of its rows to the keys of the input rows that they come from. At the
-sources the keys are the records; their changelog has the chain of corrections.
+Each operator leads the keys of its rows to the keys of its input rows, from node to node upstream. At a source the keys are
+records, and its changelog has their corrections.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Row = Mapping[str, Any]
 def why(reading: Snapshot, name: str, conditions: Mapping[str, str]) -> Iterator[Row]:
     """One row for each version of each source record behind the live rows that meet the conditions, by source and record.
 
-    Members: source, file, row (its number in the file as it is now), epoch, op, cause, reason (of a correction by hand), live,
+    Members: source, file, row (its present number in the file), epoch, op, cause, reason (of a manual correction), live,
     data. Raises Usage for unknown fields, and where the pipeline is not the one that last ran.
     """
     node = reading.committed(name)
@@ -110,7 +110,7 @@ class LineageWalk:
         return {node.name: wanted[node.name] for node in self.plan.of_kind("source") if wanted.get(node.name)}
 
     def places(self, source: str, records: Mapping[bytes, Row]) -> dict[bytes, tuple[str, int | None]]:
-        """File and row number of source records, counted from 1 in the file as it is now. `records`: by key the newest version of each, with its hidden columns."""
+        """File and present row number, from 1, of source records. `records`: by key the newest version of each, with its hidden columns."""
         head = self.reading.head
         assert head is not None  # a row of it stands
         known = pl.DataFrame([(row.get("_file"), row.get("_row")) for row in records.values()], schema={"file": pl.String, "row": pl.Int64}, orient="row")

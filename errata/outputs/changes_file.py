@@ -1,4 +1,4 @@
-"""The changes of an output with ODF's own columns first, as tables and Parquet files of op rows hold them (CONTRACT.md; ODF, "Representing changes in streams")."""
+"""The changes of an output with ODF's own columns first, for tables and Parquet files of op rows."""
 
 from __future__ import annotations
 

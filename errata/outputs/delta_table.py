@@ -1,7 +1,7 @@
-"""Outputs that are Delta tables: they receive what changed (docs/tables.md, "Delta tables").
+"""Outputs that are Delta tables: they receive what changed.
 
-A table is written after the commit of the epoch, so it is never ahead of the ledger. Its last commit says which epoch of which run it holds. From
-there on it is brought to the new epoch by the op rows in between; where that cannot be known, or somebody else wrote to it, it is written anew.
+A table is written after the commit of the epoch, so it is never ahead of the ledger. Its last commit names the epoch and the run that it holds.
+The op rows since then bring it to the new epoch. Where that epoch is unknown, or another program wrote to the table, it is written anew.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from storage.state.ledger import Ledger
 from storage.values.types import arrow_type
 
 MOST_ROWS = 500_000
-"""So many op rows are merged; of more, the table is written anew."""
+"""The most op rows that are merged; with more, the table is written anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What a table holds after a commit: the rows of an output at an epoch, in columns of which `shape` is a hash."""
+    """What a table holds after a commit: the rows of an output at an epoch; `shape` is a hash of its columns."""
 
     pipeline: str
     output: str
@@ -127,14 +127,14 @@ class Writing:
 
     @cached_property
     def fields(self) -> Sequence[tuple[str, str]]:
-        """The undeclared fields that the table has: those of the sources' files as they are, of a table of op rows also of those of earlier epochs."""
+        """The undeclared fields of the table: from the sources' present files, and for a table of op rows also from earlier epochs."""
         entries = [] if self.context.head is None or self.options.mode != "changelog" else Ledger(self.context.state.ledger).entries()
         before = (pair for entry in entries for pair in undeclared(self.context.plan, self.node, files_before(entry)))
         return list(dict.fromkeys([*before, *self.now]))
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The table's columns: those of the output."""
+        """The table's columns, as the output declares them."""
         return pa.schema([(name, arrow_type(type_name(type_))) for name, type_ in output_columns(self.output, self.fields)[0]])
 
     @property
@@ -153,7 +153,7 @@ class Writing:
         return mark.pipeline == self.mark.pipeline and self._made_by.get(mark.epoch) == mark.execution_id
 
     def made(self, table: PublishedTable) -> bool:
-        """Whether this pipeline made a table that is there: it wrote to the place last time, or what stands there is of one of its runs."""
+        """Whether this pipeline made the table: it wrote to the place last time, or the table carries the mark of one of its runs."""
         if self.known:
             return True
         mark = Mark.of(table.mark())
@@ -187,10 +187,10 @@ class Writing:
             self.context.warn(f"output '{self.node.name}': {self.place} has not the rows that it was given; it is written anew")
             table.replace(self._live(), self.schema, self.mark.text)
 
-    # -- the rows that stand
+    # -- live rows
 
     def _live(self) -> Iterator[pa.RecordBatch]:
-        """The rows that stand, in order, in the table's columns."""
+        """The live rows, in order, in the table's columns."""
         shape = output_columns(self.output, self.fields)[1]
         rows = output_rows(self.run, self.node, self.output)
         return (self._typed(batch) for batch in rows.batches(self.run.engine, shape, len(shape.names)))
@@ -215,7 +215,7 @@ class Writing:
 
     @property
     def _read(self) -> list[str]:
-        """The columns of the output's changelog of which its rows are made."""
+        """The columns of the output's changelog that its rows are made from."""
         return [*(name for name in ("_widened",) if name in self.output.output.hidden), *self.output.projection.data]
 
     # -- the op rows

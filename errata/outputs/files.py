@@ -1,7 +1,4 @@
-"""The files of one output: the data, in one file or one for each source file, the sidecar, and the changes of the epoch.
-
-(User guide, "Output Nodes"; reference 27.4 for the sidecar; CONTRACT.md, "An output may add `changelog:`".)
-"""
+"""The files of one output: the data in one file or one for each source file, the sidecar, and the changes of the epoch."""
 
 from __future__ import annotations
 
@@ -95,7 +92,7 @@ def _write_files(context: OutputContext, run: RunState, node: Node, targets: Tar
 
 
 def _data_files(context: OutputContext, run: RunState, node: Node, targets: Targets, present: Mapping[str, Sequence[FileRecord]]) -> list[tuple[_Piece, list[Written]]]:
-    """The pieces of the data and their files; where there is one for each source file, also for those that no row came from."""
+    """The pieces of the data and their files. With one file a source file, also source files without rows have a piece."""
     output = cast("Output", node.operator)
     by_file, split, extra = targets.by_source_file(node), output.config.split is not None, undeclared(context.plan, node, present)
     rows = output_rows(run, node, output, marked=by_file)
@@ -163,7 +160,7 @@ class _Sidecars:
         return cls(context, writer.started, before, told, {"dlq_count": run.total_rejected()})
 
     def write(self, target: Path, count: int, made: Sequence[Written]) -> Written:
-        """The sidecar of some files, of which the whole stands at `target`."""
+        """The sidecar of the files that make up `target`."""
         path = _sidecar_of(target)
         moment = self.before.get(os.path.relpath(path, self.context.plan.settings.folder)) or datetime.now(UTC).isoformat(timespec="milliseconds")
         finished = datetime.fromisoformat(moment)
@@ -200,7 +197,7 @@ def _moment(moment: datetime) -> str:
 def _changes(context: OutputContext, run: RunState, node: Node, targets: Targets, extra: Sequence[tuple[str, str]]) -> list[Written]:
     """The file of the changes that the epoch brings to the output, if one is wanted; none where there are none.
 
-    `extra`: names and types of the undeclared fields that it writes; the changes have those of before too. Where the data is written again without a new epoch, so are the changes of the last one.
+    `extra`: names and types of the undeclared fields that it writes; the changes also have earlier ones. Where the data is written again without a new epoch, so are the changes of the last one.
     """
     output = cast("Output", node.operator)
     if (wanted := output.config.changelog) is None:
@@ -216,7 +213,7 @@ def _changes(context: OutputContext, run: RunState, node: Node, targets: Targets
 
 
 def _taken_back(context: OutputContext, node: Node, writer: RunIdentity | Entry) -> list[tuple[str, str]]:
-    """Names and types of the undeclared fields that the output had before the epoch that a run made: rows that it takes back may hold them (DESIGN section 3)."""
+    """Names and types of the undeclared fields that the output had before a run's epoch: rows that the run retracts may hold them."""
     before = next((one for one in context.history() if one.epoch == writer.epoch - 1), None) if isinstance(writer, Entry) else context.head
     return [] if before is None else undeclared(context.plan, node, files_before(before))
 

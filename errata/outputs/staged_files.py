@@ -28,7 +28,7 @@ class Written:
     """What else it takes to write the file a second time."""
 
     def json(self, folder: Path) -> dict[str, Any]:
-        """Path (below the pipeline's folder where it lies there), size, mtime, the path that was wanted instead and what else is told."""
+        """Path (below the pipeline's folder where it lies there), size, mtime, the path that was wanted instead, further members."""
         wanted = {} if self.wanted == self.target else {"instead_of": os.path.relpath(self.wanted, folder)}
         return {"path": os.path.relpath(self.target, folder), "size": self.size, "mtime_ns": self.mtime_ns, **wanted, **self.told}
 
@@ -111,7 +111,7 @@ def holds(path: Path, parts: Iterator[bytes]) -> bool:
 
 
 def _filled(path: Path, parts: Iterator[bytes]) -> os.stat_result:
-    """Write a file, of which nothing is left where that fails."""
+    """Write a file; remove it where that fails."""
     with undoing(lambda: path.unlink(missing_ok=True)):
         with path.open("wb") as handle:
             handle.writelines(parts)

@@ -1,4 +1,4 @@
-"""Where outputs and the DLQ are written, and which of the files there are this pipeline's own (SPEC-DECISIONS, Output 23 to 25)."""
+"""Where outputs and the DLQ are written, and which of the files there belong to this pipeline."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ANY_FILE = "{source_file}"
 CHANGES = "changes"
 """What the ledger keeps of a file of changes alone: the path of all of them, with its tokens."""
 FINISHED = "finished"
-"""What the ledger keeps of a sidecar alone: when the run ended that it tells of."""
+"""The ledger's member for a sidecar alone: the end of the run that it describes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ class Targets:
             raise StorageFailed(f"output '{name}': {found[0]} exists and was not written by this pipeline", help="--force or if_exists: overwrite replaces it")
 
     def _foreign(self, paths: Sequence[Path], head: Entry | None, history: History) -> list[Path]:
-        """Those of some paths at which something is that this pipeline did not write."""
+        """The paths at which there is something that this pipeline did not write."""
         if not (present := [path for path in paths if path.exists()]):
             return []
         own = {self.folder / entry["path"] for entry in _files(head)}
@@ -198,7 +198,7 @@ class Targets:
         return [path for path in present if path in left]
 
     def _left_by_runs_before(self, paths: Collection[Path], history: History) -> set[Path]:
-        """Those of some paths that an epoch wrote, under another channel say, and that are as it left them."""
+        """The paths that an epoch wrote, perhaps under another channel, and that did not change since."""
         files = [(self.folder / one["path"], one) for entry in history() for one in _files(entry) if "size" in one or "mark" in one]
         return {path for path, one in files if path in paths and self._is_intact(one)}
 
@@ -227,7 +227,7 @@ class Targets:
         return found if self._dlq_at_its_path(head) else {*found, "dlq"}
 
     def changes(self, plan: Plan, head: Entry) -> OutputChanges:
-        """The outputs, and `dlq`, that moved since the last epoch, and those that are not as it left them."""
+        """The outputs, and `dlq`, that moved since the last epoch, and the outputs whose files changed or are gone."""
         moved = self.moved(plan, head)
         return OutputChanges(frozenset(moved), frozenset(node.name for node in plan.of_kind("output") if not self.intact(node, head)))
 
@@ -241,7 +241,7 @@ class Targets:
         return self._dlq_at_its_path(head) and all(is_intact(entry, self.folder) for entry in self.of_dlq(head).values())
 
     def _dlq_at_its_path(self, head: Entry) -> bool:
-        """Whether what stands rejected was written to the file that the pipeline names now, if it names one, with the columns that it asks for."""
+        """Whether the live rejects were written to the file that the pipeline names now, if it names one, with the columns that it asks for."""
         if self.dlq is None or not head.counters.get("rejected"):
             return True
         return self.dlq in self.of_dlq(head) and head.nodes["dlq"].get("form", self.dlq_form) == self.dlq_form
@@ -273,7 +273,7 @@ class Targets:
         return below(str(self.path_for(node, ANY_FILE)), self.folder)
 
     def part_of(self, node: Node) -> dict[str, Any]:
-        """What the ledger keeps of each file of the data besides: of one of several, what it is a part of."""
+        """The ledger's further member for each file of the data: the whole that it is a part of, where there are several."""
         return {"of": self.whole(node)} if self.by_source_file(node) or self.configs[node.name].split is not None else {}
 
     def _data(self, node: Node, head: Entry) -> list[Mapping[str, Any]]:
@@ -291,7 +291,7 @@ def dlq_form(plan: Plan) -> dict[str, Any]:
 
 
 def below(place: str, folder: Path) -> str:
-    """A path as it is from a folder; a URI as it is."""
+    """A path relative to a folder; a URI unchanged."""
     return os.path.relpath(place, folder) if is_local(place) else place
 
 

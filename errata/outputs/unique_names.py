@@ -1,4 +1,4 @@
-"""Names beside files that somebody else wrote (`if_exists: unique_suffix`; SPEC-DECISIONS, Output 23)."""
+"""Free names beside files that another program wrote (`if_exists: unique_suffix`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def alternatives(path: Path, width: int) -> Iterator[Path]:
-    """A path, and those that may take its place: with `-1`, `-2` and so on before the extension, in at least so many digits."""
+    """A path and its alternatives: `-1`, `-2` and so on before the extension, in at least `width` digits."""
     yield path
     for number in count(1):
         yield path.with_name(f"{path.stem}-{str(number).zfill(width)}{path.suffix}")
@@ -17,7 +17,7 @@ def alternatives(path: Path, width: int) -> Iterator[Path]:
 
 @dataclass(slots=True)
 class FreeNames:
-    """The names of the files that a run writes for one output: those that the last epoch chose, and otherwise none that is foreign or another's."""
+    """The file names of one output in a run: the last epoch's names, else names that are neither foreign nor another output's."""
 
     width: int
     is_foreign: Callable[[Path], bool]

@@ -1,4 +1,4 @@
-"""Output files: made beside their target from an output's live rows, renamed over it after the commit (DESIGN section 5, Export)."""
+"""Writes the live rows of an output to files of its format, staged beside their targets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HAS_FORMULAS, NO_FORMULAS = b"!", b" "
 
 @dataclass(frozen=True, slots=True)
 class Exporter:
-    """Writes outputs of one run: what it stages, the engine that renders large ones, who is told of oversize groups, where a file of some path is written."""
+    """Writes outputs of one run: what it stages, the engine that renders large ones, who is warned of oversize groups, where a file of some path is written."""
 
     exports: StagedFiles
     engine: Engine
@@ -171,7 +171,7 @@ def output_columns(output: Output, undeclared: Sequence[tuple[str, str]]) -> tup
 
 
 def left_out(output: Output, arriving: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """What is told of fields that `mapping` and the order name and that are not there, and of undeclared fields whose name it gives to others.
+    """Warnings for fields that `mapping` and the order name and that do not arrive, and for undeclared fields whose names are taken.
 
     `arriving`: names and types of the sources' undeclared fields.
     """

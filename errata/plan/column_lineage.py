@@ -51,7 +51,7 @@ def _all(names: frozenset[str], above: Mapping[str, Lineage]) -> Columns:
 
 
 def _behind(name: str, above: Mapping[str, Lineage]) -> Columns:
-    """What stands behind a column of the inputs; `qualifier.name` is of one of them."""
+    """The source columns behind a column of the inputs; `qualifier.name` belongs to one of them."""
     qualifier, _, own = name.partition(".")
     if own and qualifier in above:
         return above[qualifier].get(own, frozenset())

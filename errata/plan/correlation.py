@@ -58,7 +58,7 @@ def rules(plan: Plan) -> str:
 
 
 def rules_changed(plan: Plan, before: PriorRollback) -> dict[str, str]:
-    """The sources with a correlation key and why they are looked at again, where the rules of rollback are not those of the last epoch."""
+    """The sources with a correlation key, each with the reason to read it, where the rules of rollback changed since the last epoch."""
     if before.rules in (None, rules(plan)):
         return {}
     return {node.name: "the rules of rollback changed" for node in plan.of_kind("source") if key_fields(node)}

@@ -1,4 +1,4 @@
-"""Where the text of a node is another than it was in the last epoch, for `errata plan` (CONTRACT, "Commands": "expression changed at line 14")."""
+"""Where the text of a node differs from the last epoch, for the reasons of `errata plan`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ EXPRESSIONS = ("cxl", "where")
 
 
 def written(spec: NodeSpec) -> dict[str, str]:
-    """What the ledger keeps of a node's text: by key of its configuration the digests of its lines, empty ones and those of a comment left out."""
+    """The ledger's record of a node's text: by key of its configuration the digests of its lines, without empty lines and comments."""
     return {key: "".join(digest for _, digest in lines) for key, lines in _keys(spec)}
 
 
 def beside(things: Mapping[str, Any]) -> dict[str, str]:
-    """What the ledger keeps of what a node's logic depends on besides its own text: the digest of each, by what people call it."""
+    """The ledger's record of what else a node's logic depends on: digests by the name that users know."""
     return {name: _digest(repr(thing)) for name, thing in things.items()}
 
 

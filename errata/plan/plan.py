@@ -26,11 +26,16 @@ FINGERPRINT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node of the plan with its operator. `inputs` are pairs of node name and port.
+    """One node of the plan with its operator.
 
-    `init`: it runs before the records flow. `entries`: the names of a merge's or combine's inputs. `constants`: declared variables
-    by dotted name, as they are where nothing was written; `used` are those that the node's programs read. `feeds`: variables that
-    a state node finished before this one (dotted name to that node). `modules` are those that its programs use, with their text.
+    Attributes:
+        inputs: Pairs of node name and port.
+        init: Whether it runs before the records flow.
+        entries: The names of a merge's or combine's inputs.
+        constants: Declared variables by dotted name, with their values where nothing sets them.
+        used: The constants that the node's programs read.
+        feeds: Variables that a state node sets before this node runs: dotted name to that node.
+        modules: The modules that its programs use, with their text.
     """
 
     spec: NodeSpec
@@ -80,7 +85,7 @@ class Node:
         return self.operator
 
     def beside(self) -> dict[str, str]:
-        """Digests of what its logic depends on besides its own text: variables, modules, what the operator names; by what people call it."""
+        """Digests of variables, modules and whatever else its logic depends on, by the name that users know."""
         variables = {f"${name}": value for name, value in self.used.items()}
         return beside(variables | {f"module {name}": text for name, text in self.modules.items()} | dict(self.operator.beside()))
 
@@ -93,7 +98,7 @@ class Node:
         declared = {*self.used, "source.event_time"}
         yield from (f"without {name}" for name in sorted((self.operator.reads_source() & declared) - carried - self.feeds.keys()))  # it may have ridden along
         if self.operator.reads_source() & {"source.file", "source.path", "source.row"} and any(row.key.has_values for row in inputs):
-            yield "files beside the keys"  # not in them: where that changes, what stood was read in another way
+            yield "files beside the keys"  # not in them: where that changes, the prior rows were read in another way
 
 
 def columns_of(node: Node) -> list[list[str]]:
@@ -103,11 +108,13 @@ def columns_of(node: Node) -> list[list[str]]:
 
 @dataclass(frozen=True)
 class Plan:
-    """All nodes in topological order (ties in order of declaration), the settings, and what the pipeline says of errors.
+    """All nodes in topological order (ties in order of declaration), the settings, and the handling of errors.
 
-    `parameters`: those of each composition, by its name and theirs. `outputs`: the nodes behind the ports of compositions (`name.port`), and
-    behind the first by their name. `workspace`: what its file says of storage.
-    `files`: the pipeline's file and its channel's.
+    Attributes:
+        parameters: The parameters of each composition, by its name and theirs.
+        outputs: The nodes behind the ports of compositions (`name.port`), and behind the first port by the name alone.
+        workspace: The settings of the workspace's file.
+        files: The pipeline's file and its channel's.
     """
 
     model: PipelineFile
@@ -159,7 +166,7 @@ class Plan:
         return {source: Path(str(self.nodes[source].spec.config.path or "")).stem for source in self.sources_of(name)}
 
     def persisted(self, node: Node) -> bool:
-        """Whether the node's changelog is a table; else it is derived from its inputs' when somebody looks (DESIGN section 8)."""
+        """Whether the node's changelog is a table; else it is derived from its inputs when it is read."""
         if self.model.changelog.persist == "all" or node.operator.explain_class != "linear" or node.feeds:
             return True
         return node.kind in ("source", "output") or not node.operator.deterministic

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from errata.project.compositions.call import Contract, Layers
 
 OF_VARIABLES = ("E174", "E200")
-"""What is told of variables that are not declared."""
+"""Codes about undeclared variables."""
 
 
 def make_plan(
@@ -67,7 +67,7 @@ def make_plan(
 
 
 def _declares(value: Any) -> bool:
-    """Whether it can be told what variables a file declares."""
+    """Whether the declared variables of a file are known."""
     return isinstance(value.get("pipeline"), dict) and isinstance(value["pipeline"].get("vars", {}), dict)
 
 
@@ -121,7 +121,7 @@ def _ordered(specs: list[NodeSpec], expansion: Expansion, findings: Findings) ->
 
 
 def _in_order(above: Mapping[str, Collection[str]]) -> list[str]:
-    """Names behind all that stand above them, ties as they come; a cycle and what hangs on one are left out."""
+    """Names in topological order, ties as they come; cycles and what depends on them are left out."""
     done: dict[str, None] = {}
     rest = list(above)
     while (ready := next((name for name in rest if all(one in done for one in above[name])), None)) is not None:
@@ -131,7 +131,7 @@ def _in_order(above: Mapping[str, Collection[str]]) -> list[str]:
 
 
 def _cycles(above: Mapping[str, Collection[str]]) -> Iterator[list[str]]:
-    """Cycles, from what stands above to what stands below, so many that each name that is in one is in one of these."""
+    """Cycles, from upstream to downstream: enough that each name in a cycle is in one of them."""
     reported: set[str] = set()
     for start in above:
         cycle = [] if start in reported else _back_to(start, above)
@@ -141,7 +141,7 @@ def _cycles(above: Mapping[str, Collection[str]]) -> Iterator[list[str]]:
 
 
 def _back_to(start: str, above: Mapping[str, Collection[str]]) -> list[str]:
-    """The shortest way from a name over what stands above it back to it, without its end; empty where there is none."""
+    """The shortest cycle through a name, without its end; empty where there is none."""
     came: dict[str, str] = {}
     turn = [start]
     while turn and start not in came:
@@ -159,7 +159,7 @@ def _way_round(cycle: Sequence[str]) -> str:
 
 
 def _known_inputs(spec: NodeSpec, by_name: Mapping[str, NodeSpec], declared: set[str], findings: Findings) -> list[str]:
-    """The nodes that a node reads; reports those that it cannot read."""
+    """The nodes that a node reads. Inputs that it cannot read are reported."""
     reporter = findings.node(spec.document, spec.path, spec.name)
     known: list[str] = []
     for index, ref in enumerate(spec.inputs):
@@ -205,7 +205,7 @@ def _report_cycles(above: Mapping[str, Collection[str]], by_name: Mapping[str, N
 
 @dataclass(slots=True)
 class _Progress:
-    """What was bound. `unsure`: nodes that have problems themselves or stand below one that has; `guesses`: rows of those that could not be bound."""
+    """Bound nodes. `unsure`: nodes with problems and everything downstream of them; `guesses`: likely rows of nodes that could not be bound."""
 
     nodes: dict[str, Node] = field(default_factory=dict)
     unsure: set[str] = field(default_factory=set)
@@ -235,9 +235,9 @@ class _Progress:
 
 
 def bind_all(specs: list[NodeSpec], settings: PipelineSettings, findings: Findings, expansion: Expansion) -> dict[str, Node]:
-    """Bind nodes in order, those of the init phase first.
+    """Bind nodes in order, nodes of the init phase first.
 
-    What is below a node with problems is bound to rows as they are likely to be: its own problems are told, none that follow from others.
+    A node downstream of a problem is bound to the likely rows, so only its own problems are reported.
     """
     bound = _Progress()
     sources: dict[str, tuple[str, ...]] = {}
@@ -257,7 +257,7 @@ def bind_all(specs: list[NodeSpec], settings: PipelineSettings, findings: Findin
 
 
 def _fed_first(bound: _Progress, findings: Findings) -> dict[str, Node]:
-    """The nodes in an order in which those of the init phase stand behind the ones whose variables they read. Reports those that wait for each other, if they are sure."""
+    """Order nodes so that each of the init phase comes after the ones whose variables it reads. Nodes that wait for each other are reported, if they are sure."""
     nodes, sure = bound.nodes, bound.sure
     above = {name: [one for one in (*(ref for ref, _ in node.inputs), *node.feeds.values()) if one in sure] for name, node in sure.items()}
     done = _in_order(above)

@@ -1,7 +1,7 @@
-"""Nodes that a pipeline had once, had not in the last epoch, and has again: they go on from where they stood.
+"""Nodes that a pipeline had once, had not in the last epoch, and has again.
 
-Their tables are still there. So the last epoch's ledger entry is read as if it told of them what the last one did that had them: a source follows what
-its files became since then, every other node is computed anew and compared with its rows.
+Their tables are still there. So the last ledger entry is completed from the last entry that had them. A source then follows the changes of
+its files since; every other node is computed anew and compared with its rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NONE = ""
 
 
 def with_returned(head: Entry | None, plan: Plan, history: Callable[[], Sequence[Entry]]) -> Entry | None:
-    """The last epoch's entry, with what earlier ones tell of nodes that are back; of sources that are gone it tells the numbers, which are taken."""
+    """The last entry, completed from earlier ones for restored nodes. Of removed sources it has the numbers, which stay taken."""
     if head is None:
         return None
     back = [node for node in plan if node.name not in head.plan and f"changelog/{node.name}" in head.tables]

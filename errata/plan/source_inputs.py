@@ -1,4 +1,4 @@
-"""The files that a source reads: those that its configuration matches, or the stored records of its service."""
+"""The files that a source reads: matched by its configuration, or the stored records of its service."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def discovered(node: Node, plan: Plan) -> Sequence[FileStat]:
 
 
 def file_name(operator: SourceNode) -> str:
-    """What `$source.file` is of a record of a service (user guide, "Network Sources (REST)")."""
+    """The value of `$source.file` for records of a service."""
     return f"<source:{operator.name}>"
 
 

@@ -75,7 +75,7 @@ Step = IngestStep | NodeStep | SettleStep | GuardStep | OutputStep | CommitStep 
 
 @dataclass(frozen=True, slots=True)
 class OutputChanges:
-    """The outputs, and `dlq`, that are written elsewhere than in the last epoch, and those that are not as it left them."""
+    """The outputs, and `dlq`, that moved since the last epoch, and the outputs whose files changed or are gone."""
 
     moved: frozenset[str] = frozenset()
     lost: frozenset[str] = frozenset()
@@ -181,7 +181,7 @@ def known_rows(plan: Plan, steps: Sequence[DataStep], nodes: Mapping[str, Mappin
 
 
 def _rows_above(plan: Plan, node: Node, actions: Mapping[str, Action], nodes: Mapping[str, Mapping[str, Any]]) -> int | None:
-    """The rows of all inputs, where these stay as they stand and are counted: of a port of a route or of a node without a table they are not."""
+    """The rows of all inputs where these do not change and are counted; ports of routes and nodes without a table are not counted."""
     counted = all(port is None and name in nodes and actions[name] == "skip" and plan.persisted(plan[name]) for name, port in node.inputs)
     return sum(int(nodes[name]["live"]) for name, _ in node.inputs) if node.inputs and counted else None
 
@@ -235,7 +235,7 @@ def _was_derived(head: Mapping[str, Any], name: str) -> bool:
 
 
 def _poorer(plan: Plan, node: Node, head: Mapping[str, Any]) -> list[str]:
-    """The inputs of a merge whose rows carry less than before beside their data, while those of the merge carry it still.
+    """The inputs of a merge whose rows lost metadata columns that the merge's own rows still have.
 
     Their retractions do not hold what the merge's rows hold, so it cannot make its own of them.
     """

@@ -1,4 +1,4 @@
-"""Which variables each node sees, which it may not read, and where the values come from (user guide, "Scoped Variables", "Compile-time validation")."""
+"""Which variables each node sees, which it may not read, and where the values come from."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""From failures to suppressed records: a trigger keeps the category of its failure, every other record of its group is `correlated`.
-
-(correlation-keys.txt, "DLQ semantics", "Per-source rollback narrowing", "Group buffering".)
-"""
+"""From failures to suppressed records: a trigger keeps the category of its failure, every other record of its group is `correlated`."""
 
 from __future__ import annotations
 
@@ -103,7 +100,7 @@ class Attributions:
     # -- what failed at a node
 
     def of_failures(self, records: Mapping[str, Mapping[bytes, Failure]], rows: Sequence[Failure]) -> dict[str, dict[bytes, Suppression]]:
-        """The records that failures roll back, with their group mates in the same source. `rows`: those that are rows of aggregates."""
+        """The records that failures roll back, with their group mates in the same source. `rows`: the failed rows of aggregates."""
         behind = {(one.node, one.key): self._row_blame(one) for one in rows}
         return {source: self._of_source(self.plan[source], found, behind) for source, found in records.items()}
 

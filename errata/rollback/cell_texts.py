@@ -14,7 +14,7 @@ from storage.formats.values import text_of
 
 
 def texts(column: pa.ChunkedArray, type_: Type) -> pl.Series:
-    """The values of a column as text; those of a dynamic type are read once for each JSON text that occurs."""
+    """The values of a column as text. Each distinct JSON text of a dynamic type is parsed once."""
     if type_.is_dynamic:
         coded = column.combine_chunks().dictionary_encode()
         known = pl.Series([shown(plain(text, type_)) for text in coded.dictionary.to_pylist()], dtype=pl.String)
@@ -23,7 +23,7 @@ def texts(column: pa.ChunkedArray, type_: Type) -> pl.Series:
 
 
 def plain(value: Any, type_: Type) -> Any:
-    """The scalar in JSON text of a dynamic type; every other value, maps and arrays as JSON among them, as it is."""
+    """The scalar in JSON text of a dynamic type; any other value unchanged."""
     if value is None or not type_.is_dynamic:
         return value
     found = json.loads(value)

@@ -1,6 +1,6 @@
-"""What retraction costs: the block of `explain` before a run, the counters of the metrics file after it (retraction-cost.txt).
+"""What retraction costs: the block of `explain` before a run, the counters of the metrics file after it.
 
-Both tell of aggregates that leave out a correlation key, and of what stands behind them.
+Both concern aggregates that leave out a correlation key, and the nodes downstream of them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def windows_behind(plan: Plan) -> Iterator[tuple[Node, set[str]]]:
 
 
 def buffered_windows(plan: Plan) -> list[Node]:
-    """The windows that are partitioned by a correlation key which an aggregate above them leaves out (user guide, "Retraction interaction")."""
+    """The windows that are partitioned by a correlation key which an upstream aggregate leaves out."""
     return [node for node, omitted in windows_behind(plan) if omitted & set(node.spec.config.analytic_window.fields)]
 
 
@@ -110,7 +110,7 @@ def _taken_back(run: RunState, name: str) -> int:
 
 
 def _partitions(run: RunState, window: str) -> int:
-    """The partitions of a window of which a run took rows back."""
+    """The number of partitions of a window from which a run retracted rows."""
     delta = run.done[window]
     if delta.rows is None or not _taken_back(run, window):
         return 0

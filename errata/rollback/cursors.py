@@ -1,4 +1,4 @@
-"""Rollback cursors: up to which row each source came through, and what a run reads that begins there (SPEC-DECISIONS, The engine 18)."""
+"""Rollback cursors: up to which row each source came through, and what a run reads that begins there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from storage.state.location import State
 
 
 def cursor_of(source: str, rows: int, settled: Settled, rejects: pl.DataFrame | None) -> int:
-    """The highest row of a source of so many `rows` that came through, ahead of a group that overflowed or a combine row that failed; 0 for none."""
+    """The highest row of a source with `rows` rows that came through, before any overflowing group or failed combine row; 0 for none."""
     if rejects is not None:
 
         bad = rejects.filter(pl.col("source") == source, pl.col("number") <= rows)["number"].unique().sort(descending=True)
@@ -26,10 +26,7 @@ def cursor_of(source: str, rows: int, settled: Settled, rejects: pl.DataFrame | 
 
 
 def rewind_at_combine(run: RunState, plan: Plan, node: Node, places: Places, settled: Settled) -> None:
-    """Let the cursors of the sources behind failed rows of a combine stop before their records: those of the driver and of the builds it met.
-
-    (correlation-keys.txt, "Per-source rollback narrowing".)
-    """
+    """Lower the cursors of the sources behind failed rows of a combine to before their records, of the driver and of its builds."""
     if node.kind != "combine" or not run.rejected_live(node.name):
         return
     leads = Leads(run, plan)
@@ -43,9 +40,10 @@ def rewind_at_combine(run: RunState, plan: Plan, node: Node, places: Places, set
 
 
 def resume_points(head: Entry, state: State, run: RunState, source: SourceFiles) -> dict[str, ResumePoint]:
-    """By the path of their records how far the files of a source are known after the last epoch: up to its cursor, but for what stands rejected.
+    """By path of their records how far the files of a source are known after the last epoch: up to its cursor, without live rejects.
 
-    Nothing is known where the logic by which a node rejected some of its records is another now: the keys of rejects are read by it.
+    Returns:
+        Nothing where a node that rejected records has other logic now: the keys of its rejects cannot be read.
     """
     if not source.changes.changed:
         return {}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 SAID = ("node", "category", "detail", "stage", "route", "trigger", "by", "raw")
-"""What an error tells of a rejected row; empty where it does not. `by`: what rolled it back, where something did. `raw`: the text of a record that could not be read."""
+"""What an error says about a rejected row; empty where it says nothing. `by`: what rolled it back. `raw`: the text of a record that could not be read."""
 
 FIELD = "field:"
 """What the columns of the source record's fields, as text, have before their names."""
@@ -37,9 +37,10 @@ FIELD = "field:"
 COLUMNS = {
     "key": pl.Binary, "epoch": pl.Int64, **dict.fromkeys(SAID, pl.String), "source": pl.String, "record": pl.Binary, **PLACE, "group": pl.Binary,
 }  # fmt: skip
-"""One row a reject of `node`. `source`, `record` (its key there) and the place are null where no single source record is behind it, `group` (its correlation
-group) of a record that is one by itself. Behind these the fields of the sources concerned: null where the record's source does not have them. Those of a row that
-many records made are the fields that its aggregate gave it."""
+"""One row a reject of `node`, then the fields of the sources; null where the record's source does not have them.
+
+`source`, `record` (its key there) and the place are null where no single source record is behind the reject. `group` is the correlation group of a
+single record. A row that many records made has the fields of its aggregate."""
 
 
 class Rejects:
@@ -86,7 +87,7 @@ class Rejects:
         return self._of_source(node, kept, rows) if node.is_source else self._of_operator(node, kept)
 
     def _of_source(self, node: Node, kept: pl.DataFrame, rows: pa.Table) -> pl.DataFrame:
-        """Records that were rejected as they left the source, and those that are rolled back: the record is in the row."""
+        """Records that were rejected as they left the source, and suppressed ones: the record is in the row."""
         records = bare_keys(kept["key"])
         known = pl.DataFrame({"file": rows.column("_file"), "row": rows.column("_row")}) if "_file" in rows.column_names else None
         lead = kept.select(pl.lit(node.name).alias("source"), records.alias("record")).hstack(self.places.of(node.name, records, known))
@@ -109,7 +110,7 @@ class Rejects:
         return pl.concat(found, how="diagonal").with_columns(source=single.then("lead"), record=single.then("record")).drop("lead", "grouped")
 
     def _told(self, node: Node, kept: pl.DataFrame, fields: Iterable[str] = ()) -> pl.DataFrame:
-        """Rows of a node (`key`, `epoch`, `error`) with what is said of them, and those of the `fields` that are told with it, if any are asked for.
+        """Rows of a node (`key`, `epoch`, `error`) with the members of their errors, and with the wanted `fields`.
 
         The members of a group share one error, which is read once.
         """
@@ -137,7 +138,7 @@ class Rejects:
 
 
 def live_rows(live: DataFrame, keys: pl.Series, engine: Engine) -> pa.Table:
-    """Those of the live rows of a node that are no rejects and have one of some keys."""
+    """The accepted live rows of a node with one of some keys."""
     wanted = engine.from_arrow(pa.table({"_key": arrow_keys(keys)}))
     return engine.to_arrow(live.where(F.col("_error").isNull()).join(F.broadcast(wanted), "_key", "left_semi"))
 
@@ -155,7 +156,7 @@ def fields_of_groups(run: RunState, node: Node, keys: Iterable[bytes]) -> dict[b
 
 
 def rejects_now(run: RunState, plan: Plan, places: Places) -> pl.DataFrame:
-    """Everything that stands rejected while a run is under way."""
+    """All live rejects while a run is under way."""
     found = Rejects(plan, run.tables, run.engine, run.values, places)
     triggers = standing(run.tables.triggers) if run.rejected_live(TRIGGERS) else []
     return found.standing((node.name for node in plan if run.rejected_live(node.name)), triggers)
@@ -187,11 +188,11 @@ def sources_of(plan: Plan, rejects: pl.DataFrame) -> list[Node]:
 
 
 LOGGED = 10
-"""So many records are told one by one where the pipeline names no file for them."""
+"""The most records that are listed one by one where the pipeline names no file for them."""
 
 
 def in_words(rejects: pl.DataFrame) -> Iterator[str]:
-    """What a run tells of rejected records that go to no file: each with its place, its node and why; of many the first ones."""
+    """Warnings about rejected records that go to no file: each with its place, its node and why; the first ones where there are many."""
     for one in rejects.head(LOGGED).iter_rows(named=True):
         place = f"{one['file']}: record {one['row']}: " if one["row"] is not None else ""
         yield f"{place}{one['category']} at {one['stage']}: {one['detail']}"
@@ -200,12 +201,12 @@ def in_words(rejects: pl.DataFrame) -> Iterator[str]:
 
 
 def rejecting_nodes(entry: Entry, plan: Plan) -> list[str]:
-    """The nodes of which rejects stood after an epoch."""
+    """The nodes with live rejects after an epoch."""
     return [name for name, counts in entry.nodes.items() if name in plan.nodes and counts.get("rejected_live")]
 
 
 def rejects_at(entry: Entry, plan: Plan, state: State, engine: Engine, nodes: Sequence[str]) -> pl.DataFrame:
-    """Everything that stood rejected at some nodes after an epoch, whatever their tables have got since."""
+    """All live rejects of some nodes after an epoch, whatever their tables have received since."""
     tables = Tables(state.root, plan)
     values = RunValues.none()
     places = Places(plan, tables, engine, values, SourceState.left(entry, plan), entry.epoch)

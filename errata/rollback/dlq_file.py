@@ -1,4 +1,4 @@
-"""The file that lists every live reject of a pipeline with its source record, a CSV (user guide, "DLQ configuration")."""
+"""The CSV file that lists every live reject of a pipeline with its source record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Correlation groups: which records of a source share a key, and which groups have more records than the cap (correlation-keys.txt, "Group buffering")."""
+"""Correlation groups: which records of a source share a key, and which groups have more records than the cap."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Groups:
     run: RunState
     plan: Plan
     carried: dict[str, pa.Table] = field(default_factory=dict)
-    """Of each source the records of which the groups are known: `_key` and the columns of its correlation key."""
+    """By source the records whose groups are known: `_key` and the columns of its correlation key."""
 
     def carry(self, node: Node, rejects: pa.Table) -> None:
         """Keep what rows that fail in this run, ahead of every barrier, have of their records' groups: these need not be looked up."""

@@ -5,15 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 COMBINE = "combine_output_row"
-"""A combine row that fails rewinds the cursor of its records' sources (correlation-keys.txt, "Per-source rollback narrowing")."""
+"""A failed combine row rewinds the cursors of its records' sources."""
 
 
 @dataclass(slots=True)
 class Settled:
-    """How many records of each source are suppressed, how many of all are collateral, how many rounds it took.
+    """What a run rolled back.
 
-    `floors`: by source the lowest row number of a group that overflowed or of a combine row that failed. `largest`: no group has more records (None: not known).
-    `lookups`: rows of aggregates that failed and led back to records; `expanded`: so many.
+    Attributes:
+        suppressed: Number of suppressed records by source.
+        collateral: How many of them did not fail themselves.
+        rounds: Number of rounds.
+        floors: By source the lowest row number of an overflowing group or a failed combine row.
+        largest: An upper bound of the records of a group; None where there is none.
+        lookups: Failed rows of aggregates that led back to records.
+        expanded: The number of these records.
     """
 
     suppressed: dict[str, int] = field(default_factory=dict)

@@ -1,7 +1,7 @@
-"""Suppressed records at the beginning of a run: which are tried again, and which stay because nothing that they failed of has changed.
+"""Suppressed records at the beginning of a run: which are tried again, and which stay because no cause of their failure changed.
 
-A record that fails at a node by what it holds alone fails there in every run. So a group that a record rolled back stays as it is while no
-record of the group comes, goes or changes, and while the logic is the same. All others take part again, and the run settles them anew.
+A record that fails at a node by its own values fails there in every run. So its group stays suppressed while the logic is the same and no
+record of the group comes, goes or changes. All other records take part again, and the run settles them anew.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Parted:
-    """The suppressed records of a source: live rows of those that are `again` tried; how many stay, `collateral` of them though they did not fail."""
+    """The suppressed records of a source: live rows of the records to try `again`, the number that stay, and how many of these are `collateral`."""
 
     again: pa.Table
     staying: int
@@ -72,7 +72,7 @@ class Steady:
         return rows.select(moved=pl.when(group.is_null()).then(key.is_in(own.implode())).otherwise(group.is_in(touched.implode())))["moved"]
 
     def _touched(self, groups: Collection[bytes]) -> set[bytes]:
-        """Those of the groups of which this run brings or takes records, in whatever source."""
+        """The groups that this run brings records to or takes records from, in whatever source."""
         found: set[bytes] = set()
         for node in self.plan.of_kind("source"):
             done, fields, row = self.run.done[node.name], key_fields(node)[:1], node.operator.output
@@ -85,7 +85,7 @@ class Steady:
         return found
 
     def _own_keys(self, node: Node, keys: Collection[bytes]) -> set[bytes]:
-        """Those of the keys of records without a group that this run brings or takes."""
+        """The keys of records without a group that this run brings or takes."""
         done = self.run.done[node.name]
         wanted = {marked for key in keys for marked in (key, key + b"!")}
         if done.rows is None or not wanted:

@@ -44,7 +44,7 @@ class SourceState:
 
     @classmethod
     def left(cls, entry: Entry, plan: Plan) -> dict[str, SourceState]:
-        """Those of the plan's sources after an epoch."""
+        """The plan's sources after an epoch."""
         return {name: cls(int(one["number"]), FileRecord.all_of(one)) for name, one in entry.sources.items() if name in plan.nodes}
 
     def offsets(self) -> dict[str, int]:
@@ -70,7 +70,7 @@ class Places:
     _keys: dict[bytes, pl.Series] = field(default_factory=dict)
 
     def of(self, source: str, keys: pl.Series, known: pl.DataFrame | None = None) -> pl.DataFrame:
-        """The places (`PLACE`) of records by key, as it is without a rejection's mark. `known`: file and row of those of keyed sources, null where not known."""
+        """The places (`PLACE`) of records by key without a rejection's mark. `known`: file and row in keyed sources, null where not known."""
         keyed = cast("SourceNode", self.plan[source].operator).keyed
         found = self._keyed(source, keys, known) if keyed else self._unkeyed(source, keys)
         if source not in self._offsets:
@@ -80,7 +80,7 @@ class Places:
         return placed.select("file", "row", number=pl.col("offset").fill_null(0) + pl.col("row"))
 
     def numbers(self, source: str, keys: Iterable[bytes]) -> dict[bytes, int]:
-        """The numbers of those of the records that have one."""
+        """The numbers of the records that have one."""
         asked = pl.Series(list(keys), dtype=pl.Binary)
         return {key: number for key, number in zip(asked, self.of(source, asked)["number"], strict=True) if number is not None}
 
@@ -122,7 +122,7 @@ class Places:
         return rows
 
     def _rows_now(self, source: str, record: FileRecord, keys: pl.Series) -> pl.DataFrame:
-        """Key and row of records in a file as it is, none where it is another than that of the epoch."""
+        """Key and row of records in a file, none where the file changed since the epoch."""
         operator = cast("SourceNode", self.plan[source].operator)
         files = operator.files(self.sources[source].number, self.plan.settings.folder)
         none = pl.DataFrame(schema={"key": pl.Binary, "now": pl.Int64})
@@ -172,7 +172,7 @@ class Places:
 
 
 def _filled(rows: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
-    """Key, file and row, where there is no file those that were found for the key."""
+    """Key, file and row; the last known place of the key where there is no file."""
     both = rows.join(found, on="key", how="left", maintain_order="left", suffix="_found")
     missing = pl.col("file").is_null()
     return both.select("key", *(pl.when(missing).then(f"{name}_found").otherwise(name).alias(name) for name in ("file", "row")))

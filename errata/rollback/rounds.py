@@ -1,9 +1,8 @@
-"""Correlation rollback: which records of the sources take part in a run (DESIGN section 5, step 4; docs/architecture.md, "Rollback").
+"""Correlation rollback: which records of the sources take part in a run.
 
-A run is settled in rounds. A round walks the nodes by rank: a node whose rows depend on several records of its inputs is a barrier, and
-what fails ahead of it is settled before it is run. What fails leads back to source records; these and the other records of their groups
-are suppressed, everything but the sources is taken back, and the next round begins. The suppressed set only grows, so the rounds end.
-Every run begins with all records taking part: so what is rolled back is what a full run over the same input would roll back.
+A run is settled in rounds. A round walks the nodes by rank. A node whose rows depend on several records is a barrier: what fails upstream of it is
+settled before it runs. Failures lead back to source records. These and their groups are suppressed, everything but the sources is undone, and
+the next round begins. The suppressed set only grows, so the rounds end. All records take part at first, so the result is that of a full run.
 """
 
 from __future__ import annotations
@@ -109,7 +108,7 @@ class Rounds:
         return self.before.largest + sum(known)
 
     def _try_again(self, versions: Mapping[str, Mapping[str, int | None]]) -> None:
-        """Let suppressed records take part again; those that would only fail again as they did stay (`correlation_held`)."""
+        """Let suppressed records take part again, except where they would fail again in the same way."""
         steady, engine, tables, before = Steady(self.run, self.plan), self.run.engine, self.run.tables, self.run.epoch - 1
         if self._everything_again:
             for name, count in self.before.suppressed.items():
@@ -170,7 +169,7 @@ class Rounds:
         return True
 
     def _failures(self, node: Node) -> Iterator[Failure]:
-        """What stands rejected at a node and may roll back records."""
+        """The live rejects of a node that may roll back records."""
         if self.run.rejected_live(node.name):
             yield from Leads(self.run, self.plan).failures(node)
 

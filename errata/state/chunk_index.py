@@ -24,7 +24,7 @@ class ChunkIndex:
 
 
 def read_lists(table: ChangelogTable, known: Sequence[FileRecord], changelog: ChangelogTable) -> dict[Label, ChunkIndex]:
-    """The lists of those of the files that the last epoch left whose records stand as they are listed, by label; `changelog`: where they stand."""
+    """The chunk lists of the last epoch's files whose records did not change since, by label. `changelog`: the source's table."""
     if not any(record.listed for record in known) or not table.exists():
         return {}
     rows = table.read_arrow().sort_by("_key")

@@ -1,4 +1,4 @@
-"""Op rows as the values that people and programs see: in changelog order, with the members of CONTRACT.md ("`errata log --format jsonl`")."""
+"""Op rows as the values that people and programs see, in changelog order."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class CommittedNode:
         return cls(name, entry["type"], Schema.of(dict(entry["columns"])), dict(entry["hidden"]) | entry.get("riders", {}), entry["persisted"])
 
     def columns(self) -> dict[str, str]:
-        """The table's columns besides `_epoch`."""
+        """The table's columns without `_epoch`."""
         return SYSTEM_COLUMNS | dict(self.hidden) | stored_types(self.data)
 
     @property

@@ -52,11 +52,11 @@ class Tables:
         return self._table(f"changelog/{node.name}", lambda: self.columns(node))
 
     def wider(self, node: Node, columns: Mapping[str, str]) -> ChangelogTable:
-        """The same with columns that the node had besides those that it has."""
+        """The same table with earlier columns of the node."""
         return ChangelogTable(f"{self.root}/changelog/{node.name}", {**columns, **self.columns(node)})
 
     def columns(self, node: Node) -> dict[str, str]:
-        """The columns of a node's changelog besides `_epoch`."""
+        """The columns of a node's changelog without `_epoch`."""
         return SYSTEM_COLUMNS | node.operator.output.stored()
 
     def schema(self, node: Node) -> pa.Schema:
@@ -64,7 +64,7 @@ class Tables:
         return pa.schema(declared(SYSTEM_COLUMNS | node.operator.output.columns()))
 
     def state(self, name: str) -> ChangelogTable:
-        """The accumulators of a node; its columns are those of the first rows."""
+        """The accumulators of a node; the first rows decide its columns."""
         return self._table(f"state/{name}")
 
     @property
@@ -120,7 +120,7 @@ class Tables:
         return self.live(engine, above, values, at, lambda rows: chosen(_images_of_live(node, [entered(stands(rows, above, port, node), node, 0)], values)))
 
     def _inputs(self, node: Node, read: Callable[[Node], Rows]) -> Iterator[Rows]:
-        """The rows at each input of a node, of those that `read` gives of the nodes upstream."""
+        """The rows at each input of a node, out of the rows that `read` returns for the nodes upstream."""
         for index, (name, port) in enumerate(node.inputs):
             above = self.plan[name]
             yield entered(stands(read(above), above, port, node), node, index)

@@ -171,7 +171,7 @@ def _columns(node: Node) -> list[str]:
 
 
 def count_ops(table: pa.Table) -> Counts:
-    """Op counts of the rows that stand, then how many rejects came and how many went."""
+    """Op counts without rejects, then the number of new rejects and of rejects that are gone."""
     bad = pl.Series(table.column("_error").is_valid()) if "_error" in table.column_names else pl.lit(False)
     frame = pl.DataFrame({"op": table.column("_op")}).with_columns(bad=bad)
     counted = frame.group_by("op", "bad").len()

@@ -53,7 +53,7 @@ class ScalarInputs:
             node: The state node.
             live: Its live rows, rejects among them.
             engine: The engine that reads them.
-            values: System variables of the node, which stand in where it has no row.
+            values: System variables of the node; the defaults where it has no row.
         """
         names = {f"pipeline.{name}": rider("pipeline", name) for name in node.spec.config.variables}
         good = live.where(F.col("_error").isNull()) if "_error" in live.columns else live

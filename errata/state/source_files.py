@@ -1,4 +1,4 @@
-"""The files of sources: found, compared with those of the last epoch, and the undeclared columns that they bring."""
+"""The files of sources, compared with the last epoch, and the undeclared columns that they bring."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BY_PLACES, BY_VALUES, BY_TABLE = "their places in files", "the values of a prima
 
 @dataclass(frozen=True, slots=True)
 class SourceFiles:
-    """One source before a run: its number in keys, its files as they are now against those of the last epoch (`known`)."""
+    """One source before a run: its number in keys, and its files now against the last epoch's (`known`)."""
 
     node: Node
     number: int
@@ -42,7 +42,7 @@ class SourceFiles:
         return replace(self, changes=self.changes.from_nothing(), rebuilt=True, since=self.changes, history=history)
 
     def rekeyed(self, before: Mapping[str, Any]) -> bool:
-        """Whether records have keys of another kind than those of the last epoch (`before`: its summary of the node)."""
+        """Whether records have other keys than in the last epoch (`before`: its summary of the node)."""
         return self.rebuilt and keys_of(cast("SourceNode", self.node.operator)) != keys_in(before, self.known)
 
     def anew(self) -> SourceFiles:
@@ -129,13 +129,13 @@ def undeclared(plan: Plan, node: Node, files: Mapping[str, Sequence[FileRecord]]
 
 
 def arriving(plan: Plan, node: Node, files: Mapping[str, Sequence[FileRecord]]) -> list[tuple[str, str]]:
-    """Names in the files and types of the undeclared columns that the records of sources bring to an output, in order: not those of a combine's build side."""
+    """Names and types of the undeclared columns that sources bring to an output, in order; build sides of combines bring none."""
     names = node.operator.inputs[0].key.sources()
     return list(dict.fromkeys(pair for name in names for record in files.get(name, ()) for pair in record.undeclared))
 
 
 def reshaped(plan: Plan, before: Entry | None, files: Mapping[str, Sequence[FileRecord]]) -> frozenset[str]:
-    """The outputs that are written otherwise than after the epoch before though their rows may be the same: other columns come undeclared, or files to be written one for each."""
+    """The outputs that are written although their rows may be the same: undeclared columns changed, or files that are written one each."""
     outputs = plan.of_kind("output")
     if before is None:
         return frozenset(node.name for node in outputs)
@@ -149,7 +149,7 @@ def files_before(head: Entry) -> dict[str, tuple[FileRecord, ...]]:
 
 
 def origins(plan: Plan, node: Node, files: Mapping[str, Sequence[FileRecord]]) -> frozenset[str]:
-    """The files of sources of which an output has one each: not those of a combine's build side."""
+    """The source files that an output has one file each for; build sides of combines have none."""
     if not PathTemplate.parse(node.spec.config.path).by_file:
         return frozenset()
     names = node.operator.inputs[0].key.sources()
@@ -157,7 +157,7 @@ def origins(plan: Plan, node: Node, files: Mapping[str, Sequence[FileRecord]]) -
 
 
 def without_files(sources: Iterable[SourceFiles]) -> Iterator[str]:
-    """What is told of sources that no file matches, where that shall be warned of (`on_no_match: warn`)."""
+    """Warnings for sources that no file matches (`on_no_match: warn`)."""
     for one in sources:
         config = cast("SourceNode", one.node.operator).config
         if config.files.on_no_match == "warn" and config.matchers() and not any(record.present for record in one.changes.now):

@@ -1,4 +1,4 @@
-"""The forms in which a changelog is shown and exported (CONTRACT, "`errata log --format jsonl`"; odf-changelog-streams.txt)."""
+"""The forms in which a changelog is shown and exported."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

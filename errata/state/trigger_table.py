@@ -38,7 +38,7 @@ class Trigger:
 
 
 def standing(table: ChangelogTable, at: int | None = None) -> list[Trigger]:
-    """The triggers that stand after an epoch (None: the last)."""
+    """The live triggers after an epoch (None: the last)."""
     if not table.exists():
         return []
     found: dict[bytes, Trigger] = {}

@@ -1,4 +1,4 @@
-"""The undeclared fields of an output's rows as columns of a frame (user guide, "The $widened sidecar absorber"): what a table of its rows has, its file has too."""
+"""The undeclared fields of an output's rows as columns: what a table of its rows has, its file has too."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""What is told of each run: a metrics file in the spool folder (user guide, "Metrics & Monitoring"), Prometheus text, OpenLineage events.
+"""The report of each run: a metrics file in the spool folder, Prometheus text, OpenLineage events.
 
-The documents' schema, version 1, and besides `batch_id`, `engine`, `epoch`, `committed`, `warnings`, `correlation.retract` and `changes`,
-the op rows of this run by node. Counts of records are those that stand after the run, so that they are the same however the input was cut into runs; of one
-that a threshold ended, which read everything and left nothing, those that it came to.
+Counts of records are live records after the run, so they do not depend on how the input was cut into runs. A run that a threshold ended
+reports the records that it had read and computed.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def spool_folder(pipeline: LoadedPipeline, options: RunOptions) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where a run is told of: the spool folder, the Prometheus file, the file of OpenLineage events and their job's namespace."""
+    """Where a run is reported: the spool folder, the Prometheus file, the file of OpenLineage events and their job's namespace."""
 
     spool: Path | None
     prometheus: Path | None
@@ -200,7 +199,7 @@ def _head(pipeline: LoadedPipeline) -> Entry | None:
 
 
 def _standing(pipeline: LoadedPipeline, head: Entry | None) -> dict[str, Any]:
-    """Records and files as they stand after the run."""
+    """Live records and present files after the run."""
     nodes: Mapping[str, Any] = head.nodes if head else {}
     present = present_files(head) if head else []
     outputs = [nodes[node.name] for node in pipeline.plan.of_kind("output") if node.name in nodes]

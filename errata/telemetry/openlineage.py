@@ -54,7 +54,7 @@ class Lineage:
 
     @cached_property
     def _columns(self) -> Mapping[str, Mapping[str, Columns]]:
-        """The source columns behind those of each node."""
+        """The source columns behind each node's columns."""
         return column_lineage(self.pipeline.plan)
 
     def start(self, moment: datetime) -> Event:
@@ -62,7 +62,7 @@ class Lineage:
         return self._event("START", moment, {}, [self._output(node, None) for node in self.pipeline.plan.of_kind("output")])
 
     def end(self, moment: datetime, ended: Ended) -> Event:
-        """The run has ended; rows and files of outputs are those that stand."""
+        """The run has ended; outputs have their live rows and present files."""
         kind = "COMPLETE" if ended.exit_code in (0, 2) else "ABORT" if ended.exit_code == INTERRUPTED else "FAIL"
         facets = self._corrections(ended)
         if kind != "COMPLETE":

@@ -1,4 +1,4 @@
-"""The spool of metrics files: one JSON object a run, swept into an archive of JSON lines (user guide, "Metrics & Monitoring")."""
+"""The spool of metrics files: one JSON object a run, swept into an archive of JSON lines."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ class Spooled:
 
 
 def spooled(folder: Path, passed: Callable[[Path], object]) -> list[Spooled]:
-    """The metrics files of a folder by name; `passed` is told of other JSON files, which are passed over. Raises StorageFailed, OSError."""
+    """The metrics files of a folder by name; `passed` is called with other JSON files, which are passed over. Raises StorageFailed, OSError."""
     if not folder.is_dir():
         raise StorageFailed(f"there is no folder {folder}")
     found = {path: _read(path) for path in sorted(folder.glob("*.json")) if path.is_file()}
