@@ -74,7 +74,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(trylast=True, specname="pytest_collection_modifyitems")
-def keep_part(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_keep_part(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the tests of `--part`. Names choose the part, so that each process of xdist keeps the same ones."""
     part, parts = map(int, config.getoption("--part").split("/"))
     kept = {item for item in items if zlib.crc32(item.nodeid.encode()) % parts == part % parts}
