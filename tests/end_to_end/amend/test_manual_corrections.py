@@ -477,6 +477,7 @@ def test_runs_go_on_from_a_base(folder: Folder, history: Folder, tmp_path: Path)
 # -- dying
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("action", [revert, correct, compact, refresh])
 def test_it_may_be_killed_at_every_step(action: Callable[[Folder], None], tmp_path: Path) -> None:
     history = with_history(tmp_path / "history", pipeline=BRIEF)

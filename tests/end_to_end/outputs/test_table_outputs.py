@@ -115,6 +115,7 @@ def test_two_versions_on_both_engines(tmp_path: Path, engine: str) -> None:
     assert '"epoch": 3' in last["userMetadata"]
 
 
+@pytest.mark.deep
 def test_every_step_of_a_second_run_may_be_the_last(tmp_path: Path) -> None:
     ready = project(tmp_path / "ready")
     lay_out(ready, FIRST)

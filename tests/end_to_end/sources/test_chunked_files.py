@@ -133,7 +133,7 @@ def from_nothing(step: dict[str, str]) -> tuple[dict[str, Any], list[Any]]:
         return shown(folder)
 
 
-@examples(24)
+@examples(24, 2)
 @given(histories(), st.sampled_from([None, 1, 2]), st.sampled_from([0, 10, 1_000]), st.sampled_from([2, 8]), st.sampled_from([0, 10_000]))
 def test_files_that_change_in_places_end_as_a_run_from_nothing(history: list[dict[str, str]], folded: int | None, fetched: int, ranges: int, read: int) -> None:
     """`folded`: after this epoch, the epochs up to it are folded into one. `fetched`: the number of records that come to the driver whole.
@@ -294,6 +294,7 @@ def test_a_file_that_is_written_to_while_it_is_hashed_is_read_again(tmp_path: Pa
     assert not made[1] & (made[0] | made[2])
 
 
+@pytest.mark.deep
 def test_a_run_over_changed_stretches_may_be_killed_at_every_step(tmp_path: Path) -> None:
     first = {name: as_csv(name, [(number, f"{number % 9},x") for number in range(1, 41)], "\n", last=True) for name in ("text", "rowed", "keyed")}
     first["lines"] = as_json([(number, "1,x") for number in range(1, 41)])
