@@ -1,7 +1,6 @@
-"""Merge nodes: inputs with the same columns become one stream (user guide, "Merge Nodes").
+"""Merge nodes: inputs with the same columns become one stream.
 
-The key of a row is the number of its input and the key that it had there, so that the rows of the first input come first and
-each input keeps its order, whatever the mode.
+The key of a row is the number of its input and its key there. So the first input's rows come first and each input keeps its order, in every mode.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ MAX_INPUTS = 255
 
 
 class MergeConfig(Strict):
-    """How inputs follow each other. A fixed order that keeps that of each input serves every mode (SPEC-DECISIONS, merge 16)."""
+    """How inputs follow each other. A fixed order that keeps the order of each input serves every mode."""
 
     mode: Literal["concat", "interleave"] = "concat"
     interleave_seed: int | None = Field(None, ge=0, lt=1 << 64)

@@ -1,7 +1,7 @@
-"""Route nodes: each record goes to the branches whose conditions hold (user guide, "Route Nodes").
+"""Route nodes: each record goes to the branches whose conditions are true.
 
-All branches are in one changelog, told apart by `_port`; a consumer reads one of them. An inclusive route gives a row for each
-branch, whose key ends in the branch's number.
+All branches are in one changelog, with their name in `_port`; a consumer reads one of them. An inclusive route makes a row for each branch, whose key ends
+in the branch's number.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How the aggregate functions become columns: exact accumulators that can be retracted, and functions of all rows of a group.
+"""Aggregate functions as columns: exact accumulators that can be retracted, and functions of all rows of a group.
 
-An accumulator is a handful of bigint columns that add up over rows, weighted 1 or -1, so a retraction takes its contribution
-back. The others need the rows of the group in their order (user guide, "Aggregate Functions"; DESIGN section 4).
+An accumulator is a few bigint columns that add up over rows with weight 1 or -1, so a retraction subtracts its contribution. The other functions need the
+rows of the group in order.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Count:
         return ()
 
     def carried(self) -> list[Column]:
-        """The counter as it is."""
+        """Return the counter unchanged."""
         return [column(self.columns[0])]
 
     def result(self) -> Column:
@@ -243,9 +243,9 @@ class WeightedMean:
 
 
 def added_once(calls: Sequence[AggregateUse], accumulators: Sequence[Accumulator], ranges: Mapping[str, ValueRange]) -> dict[str, str | None]:
-    """For each state column that of whose values it is the sum: itself, one of a call before it that adds up the same, None where nothing is added.
+    """Return, for each state column, the column whose values it sums: itself, an equal one of an earlier call, or None where nothing is added.
 
-    `ranges` are those of columns of arguments, as far as they are known.
+    `ranges` are the value ranges of argument columns, where known.
     """
     first: dict[tuple[type[Accumulator], str], Accumulator] = {}
     found: dict[str, str | None] = {}

@@ -1,6 +1,6 @@
-"""Aggregate nodes: the configuration checked, and the operator chosen (user guide, "Aggregate Nodes").
+"""Checks of an aggregate node, and the choice of its operator.
 
-Plain ones are `operators.aggregate.operator`, those over windows of time `operators.aggregate.time_window.operator`.
+Plain aggregates are in `operators.aggregate.operator`, those over windows of time in `operators.aggregate.time_window.operator`.
 """
 
 from collections.abc import Sequence

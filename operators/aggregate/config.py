@@ -1,4 +1,4 @@
-"""The configuration of an aggregate (user guide, "Aggregate Nodes")."""
+"""Configuration of an aggregate node."""
 
 from typing import Literal
 

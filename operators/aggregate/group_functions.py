@@ -1,4 +1,4 @@
-"""Aggregates over all rows of a group, also those that cannot be retracted (min, max, first, last, any, collect, dynamic values)."""
+"""Aggregates over all rows of a group, including functions that cannot be retracted (min, max, first, last, any, collect, dynamic values)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums and averages take numbers alone: a record that has something else for one is rejected, the others go on (SPEC-DECISIONS, `aggregate_type_error`)."""
+"""Sums and averages take numbers only: a record with another value is rejected."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def doubtful(calls: Sequence[AggregateUse | WindowUse]) -> tuple[str, ...]:
 
 
 def numbers_only(done: Evaluated, calls: Sequence[AggregateUse | WindowUse], frame: DataFrame, stage: str) -> Evaluated:
-    """Evaluated arguments of a frame's records without those that have something else than a number for a sum."""
+    """Return evaluated arguments without the records that have no number in a sum; these become rejects."""
     wrong = _not_numbers(doubtful(calls))
     if wrong is None:
         return done

@@ -1,4 +1,4 @@
-"""Rows summarised by groups (user guide, "Aggregate Nodes"; aggregate-nodes.txt): accumulating where every function can be retracted, else keyed by the group."""
+"""Aggregates: accumulating where every function can be retracted, else keyed by the group."""
 
 from __future__ import annotations
 
@@ -148,11 +148,11 @@ class Aggregate(Keyed):
 
     @property
     def key_values(self) -> list[Type]:
-        """The types of the values of which keys are made."""
+        """Types of the values in keys."""
         return list(self.groups.values())
 
     def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
-        """The records of the groups, without those that the program filters or that fail."""
+        """Return the records of the groups, without filtered and failed ones."""
         counted = self._arguments(as_appends(inputs[0], "recompute"), values).good
         return [of_lookup(rows, counted.withColumn("_lookup", self._lookup_key()))]
 
@@ -300,5 +300,5 @@ class Aggregate(Keyed):
 
 
 def correlation_fields(row: RowType) -> list[str]:
-    """The correlation keys of sources that are visible in rows; those that aggregates made are none of them."""
+    """Return the correlation keys of sources that are visible in rows; keys made by aggregates are left out."""
     return [name for name in row.riding(CK) if not name.startswith("aggregate.")]

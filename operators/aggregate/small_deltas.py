@@ -29,7 +29,7 @@ def change(rows: pa.Table, groups: Sequence[str], accumulators: Sequence[Accumul
 
 
 def added(change: pa.Table, before: pa.Table | None, accumulators: Sequence[Accumulator]) -> pa.Table:
-    """The states of the groups of a change (`_key`, fields of the group, state columns, `ROWS`) in carried form, with what stood of them counted in."""
+    """Return the carried states of the changed groups, with their prior states added: `_key`, group fields, state columns, `ROWS`."""
     rows = change if before is None else pa.concat_tables([change, before.select(change.column_names).cast(change.schema)])
     names = [*(name for one in accumulators for name in one.columns), ROWS]
     states = _summed(rows.drop_columns(names), {name: rows.column(name).to_numpy() for name in names})

@@ -33,11 +33,11 @@ AffectedRows = list[tuple["Step", "DataFrame"]]
 
 @dataclass(frozen=True, slots=True)
 class Affected:
-    """What this run's deltas can change of a combine.
+    """Rows of a combine that this run's deltas can change.
 
     Attributes:
         drivers: The affected live rows of the driver: `_key`, hidden columns, the fields by qualifier.
-        lookups: The `_lookup` of these rows and of those that are gone, distinct.
+        lookups: The distinct `_lookup` of these rows and of removed ones.
         prior: The lookups that may have prior rows; None where none has.
     """
 

@@ -1,4 +1,4 @@
-"""Combine nodes: what is checked before they run (user guide, "Combine Nodes")."""
+"""Checks of a combine node before it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The configuration of a combine node (user guide, "Combine Nodes")."""
+"""Configuration of a combine node."""
 
 from typing import Literal
 

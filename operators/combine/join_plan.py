@@ -1,6 +1,6 @@
-"""How a combine is computed: the inputs beside the driver are joined one after another, each by its share of the predicate.
+"""The plan of a combine: a chain of left joins from the driver, each with its share of the predicate.
 
-Pure: from the typed predicate to steps. SPEC-DECISIONS, "Combine" 26: a chain of left joins.
+Pure: turns the typed predicate into steps.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ class Chain:
     unrelated: tuple[str, ...] = ()
 
     def open(self, match: str, on_miss: str) -> frozenset[str]:
-        """The builds that later steps read, where `match: first` wants a row for which the whole predicate holds: which one that is, the later steps tell.
+        """Builds that later steps read, where `match: first` wants a row for which the whole predicate holds; only the later steps decide which row that is.
 
-        Under `null_fields` what matched keeps its values, and the first match of each step stands (SPEC-DECISIONS, "Combine" 26).
+        Under `null_fields`, matched inputs keep their values and the first match of each step counts.
         """
         if match != "first" or on_miss == "null_fields":
             return frozenset()

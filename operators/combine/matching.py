@@ -1,7 +1,6 @@
-"""Finding the matches of a combine: one join a step, misses and failures told apart (user guide, "Combine Nodes", match modes).
+"""The matches of a combine: one join for each step, with misses and failures kept apart.
 
-A frame of matches has the driver's `_key` and hidden columns, the fields of the inputs as `qualifier.name`, and `ID`: the key
-that the output row will have.
+A frame of matches has the driver's `_key` and hidden columns, the fields of the inputs as `qualifier.name`, and `ID`, the key of the output row.
 """
 
 from __future__ import annotations
@@ -38,11 +37,11 @@ MISS = b"\xff"
 MISSING = "combine_missing_match"
 FAILED = "combine_output_row"
 COLLECT_LIMIT = 10_000
-"""How many matches of a driver `collect` keeps (user guide, "match: collect"); the others are left out."""
+"""Matches that `collect` returns for a driver, at most; the others are left out."""
 
 
 class Live(Protocol):
-    """Gives the live rows of an input by its number, those that `narrow` chooses (`operators.core.operator.OperatorContext.live_input`)."""
+    """Returns the live rows of an input by its number, filtered by `narrow` (`operators.core.context.OperatorContext.live_input`)."""
 
     def __call__(self, index: int, narrow: Narrow = as_it_is) -> DataFrame:
         """The live rows of an input."""
@@ -89,7 +88,7 @@ class Predicate:
 
     @property
     def open(self) -> frozenset[str]:
-        """The builds of which the first row is known behind the last step only."""
+        """Builds whose first row is known only after the last step."""
         return self.chain.open(self.match, self.on_miss)
 
 
@@ -109,7 +108,7 @@ class Matching:
     """Whether the keys of the build rows are kept: in columns `from_column(number)`, under `collect` in `pairs` (`ID`, `FROM`) by number."""
     pairs: dict[int, DataFrame] = field(default_factory=dict)
     failed: dict[int, DataFrame] = field(default_factory=dict)
-    """Where keys are kept: those of the build rows (`FROM`) with which a condition failed, by number."""
+    """By input number, the keys of the build rows (`FROM`) with which a condition failed; empty where keys are not stored."""
     failures: list[DataFrame] = field(default_factory=list)
     """Where some builds are open: what would reject a driver if its turn came so far: `_key`, `ID`, `_lookup`, `_error`."""
 
@@ -192,7 +191,7 @@ class Matching:
         return _first_of(joined, [ID]) if first and every else self._named(joined, step)
 
     def _takes_first(self, step: Step) -> bool:
-        """Whether the first match of a step is the one that stands."""
+        """Return whether the first match of a step counts."""
         return self.predicate.match == "first" and step.build not in self.predicate.open
 
     def _met(self, left: DataFrame, right: DataFrame, step: Step, conditions: Sequence[Column], how: str) -> DataFrame:

@@ -1,7 +1,7 @@
-"""The combine operator: records of several inputs joined by a predicate (user guide, "Combine Nodes").
+"""The combine operator: records of several inputs joined by a predicate.
 
-The driver's rows go through one at a time, the other inputs are looked up. A row's key is its driver's; under `match: all` the
-keys of the build rows follow. Rejects are keyed by the number of the input whose record failed and that record's key.
+The driver's rows are matched one by one with the other inputs. The key of a row is its driver's; under `match: all` the keys of the build rows follow. The
+key of a reject is the number of the input whose record failed, and that record's key.
 """
 
 from __future__ import annotations
@@ -300,7 +300,7 @@ class Combine(Keyed):
 
 
 def _given(frames: Sequence[DataFrame]) -> Live:
-    """These rows as those that are live."""
+    """Return these rows in place of the live ones."""
 
     def live(index: int, narrow: Narrow = as_it_is) -> DataFrame:
         return narrow(frames[index].withColumn("_epoch", F.lit(0).cast("bigint")))

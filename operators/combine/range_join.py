@@ -1,8 +1,7 @@
-"""Range joins by buckets: where no equality relates two inputs, but intervals on them that must meet (user guide, "Combine Nodes": range conjuncts).
+"""Range joins by buckets, for inputs that are related by intervals and by no equality.
 
-The line that both sides lie on is cut into buckets of one width. A point lies in one bucket, an interval in all that it touches; rows of one
-bucket are joined by equality, and the comparisons decide about each pair that meets. Any width gives the same pairs, since places and buckets
-keep the order of values; it is chosen from the data so that intervals touch few buckets, whatever their lengths.
+The value line is cut into buckets of one width. A point lies in one bucket, an interval in each bucket that it touches. Rows of one bucket are joined by
+equality, and the comparisons decide about each pair. Any width gives the same pairs; it is chosen from the data so that intervals touch few buckets.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 FEW_PAIRS = 10_000_000
-"""Up to so many pairs a nested loop is faster than buckets."""
+"""Pairs for which a nested loop is faster than buckets, at most."""
 FINITE = 1e300
 """Values beyond are in the first or the last bucket."""
 SPREAD = 4
@@ -89,7 +88,7 @@ def in_buckets(left: DataFrame, right: DataFrame, band: Band, value: Callable[[t
 def _placed(frame: DataFrame, ends: Sequence[tuple[Column, Kind]]) -> DataFrame:
     """The frame with the places of the lower and the upper end, null where a row can meet nothing."""
     low, high = (_place(value, kind) for value, kind in ends)
-    known = low.isNotNull() & high.isNotNull()  # ends that stand the wrong way round meet what holds both
+    known = low.isNotNull() & high.isNotNull()  # reversed ends meet intervals that contain both
     return frame.withColumns({_LOW: F.when(known, F.least(low, high)), _HIGH: F.when(known, F.greatest(low, high))})
 
 

@@ -34,7 +34,7 @@ class Problems(Protocol):
         """A warning at a place of this node's YAML; it does not stop the pipeline."""
 
     def cxl(self, errors: CxlErrors, path: ConfigPath, labels: Sequence[Any] = ()) -> None:
-        """The diagnostics of a CXL text that stands at `path`. `labels`: further places to point at."""
+        """Report the diagnostics of a CXL text at `path`. `labels`: further places to point at."""
 
     def similar(self, name: str, known: Sequence[str]) -> str | None:
         """A did-you-mean line for a name, or None."""
@@ -42,12 +42,16 @@ class Problems(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """Everything a node's `bind` reads. `inputs` are in the order of the spec's inputs; `sources` are those upstream by name.
+    """Everything that a node's `bind` reads.
 
-    `watermarks`: what each of them says of its event time. `reads` collects the system variables that the compiled programs read,
-    `modules` the modules that they use, with their text.
-    `documents`: the sections of the sources' documents with the types of their fields; empty where none declares any. `headers`: those of them that are
-    whole segments, with their tags.
+    Attributes:
+        inputs: Row types in the order of the spec's inputs.
+        sources: Names of the sources upstream.
+        watermarks: The watermark of each source.
+        reads: Collects the system variables that compiled programs read.
+        modules: Collects the modules that they use, with their text.
+        documents: Sections of the sources' documents with the types of their fields.
+        headers: Sections that are whole segments, with their tags.
     """
 
     inputs: Sequence[RowType]
@@ -67,9 +71,9 @@ class Binding:
         return self.inputs[0]
 
     def compile(self, spec: NodeSpec, path: ConfigPath, text: str, mode: Mode, *, schema: Schema | None = None, generated: bool = False, **target: Any) -> Program | None:
-        """Compile the CXL that stands at `path` of the node; None when its diagnostics were reported.
+        """Compile the CXL at `path` of the node. Return None after diagnostics were reported.
 
-        `generated`: the text was made from what stands there, so its offsets mean nothing. `target`: further fields of `cxl.Target`.
+        `generated`: the text was generated, so its offsets mean nothing. `target`: further fields of `cxl.Target`.
         """
         origin = None if generated or spec.document is None else spec.document.origin((*spec.path, *path))
         given = self.input.data if schema is None else schema
@@ -96,7 +100,7 @@ class Binding:
         return not wrong
 
     def _may_read(self, program: Program, path: ConfigPath, origin: Origin | None) -> bool:
-        """Whether the variables that a program reads can be read here; reports those that cannot."""
+        """Return whether a program reads only variables that are readable here; report the others."""
         found = [(node, self.variables.misreads[node.name]) for node in program.nodes() if isinstance(node, System) and node.name in self.variables.misreads]
         for node, wrong in {node.name: (node, wrong) for node, wrong in reversed(found)}.values():
             if origin is None:
@@ -107,7 +111,7 @@ class Binding:
         return not found
 
     def system(self) -> SystemTypes:
-        """System variables that programs of this node may read besides the built-in ones."""
+        """Return the system variables that programs of this node may read in addition to the built-in ones."""
         seen = self.variables
         guessed = any(row.guessed for row in self.inputs)
         meta = {name: type_ for row in self.inputs for name, type_ in row.riding(META).items()}

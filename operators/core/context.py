@@ -54,8 +54,8 @@ class OperatorContext(Protocol):
         """Store this run's states and return them, computed once.
 
         Args:
-            state: States by `_key`. A row of `_key` alone removes the state of that key.
-            anew: Whether these are all states, so that those of other keys are removed.
+            state: States by `_key`. A row with `_key` alone removes the state of that key.
+            anew: Whether these are all states; states of other keys are then removed.
             bounds: Whether the operator answers with at most one row for each state, rejects not counted.
         """
 

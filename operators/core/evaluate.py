@@ -69,12 +69,20 @@ def evaluate(
     max_expansion: int = 10_000, category: str | None = None, settle: Settle = as_applied, names: Sequence[str] | None = None,
     inline: bool = False, refused: Column | None = None,
 ) -> Evaluated:  # fmt: skip
-    """Run a row program on op rows of type `row`: emits replace fields in place or are appended, filters drop rows.
+    """Run a row program on op rows of type `row`. Emitted fields replace columns in place or are appended; filters drop rows.
 
-    `category` is that of all rejects; None: as the failure says. `settle` does to the applied program what only the operator
-    can: it drops the rows that `distinct` statements drop. `names` are the frame's columns where the caller knows them. `inline`:
-    rejects may stay among the good rows, so that an engine computes the frame once; those that failed ahead of the program,
-    whose `_error` is `refused` (else null), do.
+    Args:
+        frame: Op rows.
+        program: The row program.
+        row: Row type of the frame.
+        stage: Name of the node, for rejects.
+        values: System variables of the run.
+        max_expansion: Rows that a record may become, at most.
+        category: Category of all rejects; None: the category of the failure.
+        settle: Applies what only the operator can, such as `distinct` statements.
+        names: Columns of the frame, where the caller knows them.
+        inline: Whether rejects may remain among the good rows, so that an engine computes the frame once.
+        refused: The `_error` of rows that failed before the program, null for the others.
     """
     names = frame.columns if names is None else names
     ready, context = prepare(frame, program.reads_system, row, values, max_expansion)
@@ -99,7 +107,7 @@ def _told(applied: Applied, refused: Column | None, category: str, stage: str) -
 
 
 def _inlined(applied: Applied, told: Column, refused: Column | None) -> Applied:
-    """The applied program with `REFUSED`: records that have it pass, each as one row; those that failed ahead of the program reach no `distinct`."""
+    """Add `REFUSED` to the applied program. Rows with an error pass, each as one row; rows that failed before the program reach no `distinct`."""
     marked = applied.frame.withColumn(REFUSED, told)
     bad = F.col(REFUSED).isNotNull()
     one = F.coalesce(F.col(INDEX), F.lit(0)) == 0

@@ -29,7 +29,7 @@ class BoundNode:
     joins_inputs: ClassVar[bool] = False
     """Whether rows of several inputs come together here: a merge or a combine."""
     condenses: ClassVar[bool] = False
-    """Whether its rows are expected to be far fewer than those of its inputs."""
+    """Whether it is expected to have far fewer rows than its inputs."""
 
     _frozen = False
 
@@ -40,7 +40,7 @@ class BoundNode:
         self.fingerprint = fingerprint
 
     def beside(self) -> Mapping[str, Any]:
-        """What its logic depends on that stands elsewhere than in its own configuration, by what people call it."""
+        """Return what its logic depends on outside its own configuration, by the name users know."""
         return {}
 
     @property
@@ -64,7 +64,7 @@ class BoundNode:
         return frozenset()
 
     def bound(self, changes: int, live: int) -> int | None:
-        """An upper bound of the op rows that so many changed rows of so many live input rows can lead to; None: not known."""
+        """Return an upper bound of the op rows for a number of changed and of live input rows; None: not known."""
         return changes
 
     @property
@@ -81,11 +81,11 @@ class BoundNode:
         return self.output
 
     def ports(self) -> tuple[str, ...]:
-        """Names of the ports besides the main one."""
+        """Names of the ports in addition to the main one."""
         return ()
 
     def port_rows(self, rows: Rows, name: str | None) -> Rows:
-        """Those of the operator's accepted rows that belong to a port."""
+        """Return the accepted rows that belong to a port."""
         return rows
 
     def with_hidden(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> Self:
@@ -115,7 +115,7 @@ class BoundNode:
         return self
 
     def describe(self) -> Sequence[str]:
-        """Lines for `explain` besides name, type and class."""
+        """Lines for `explain` after name, type and class."""
         return ()
 
     def reads_source(self) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""From rows back to the rows of the inputs that they come from: what `errata why` follows from node to node (DESIGN section 9, I9)."""
+"""Provenance: from rows back to input rows, and from keys back to sources and files."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def label_prefix(key: Column) -> Column:
 
 
 def key_slice(key: Column, at: int, length: int | None = None) -> Column:
-    """Bytes of a key from position `at` (from 1), to its end or so many; through hexadecimal digits, for an engine that slices binary as text."""
+    """Return `length` bytes of a key from position `at` (from 1). It slices hexadecimal digits, since an engine slices binary as text."""
     digits = F.substring(F.hex(key), 2 * at - 1, 2 * length if length is not None else 1 << 24)
     return F.unhex(digits)
 

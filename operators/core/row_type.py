@@ -76,7 +76,7 @@ def physical_type(type_: Type) -> str:
 
 
 def stored_types(columns: Mapping[str, Type]) -> dict[str, str]:
-    """Name to type of users' columns as tables keep them (`storage.delta.columns`): of strings it is told whether they are text or the JSON of dynamic values."""
+    """Return the stored type of users' columns by name (`storage.delta.columns`); strings are `text` or `json`."""
     strings = {name: "json" if type_.is_dynamic else "text" for name, type_ in columns.items() if physical_type(type_) == "string"}
     return {name: strings.get(name) or physical_type(type_) for name, type_ in columns.items()}
 
@@ -111,7 +111,7 @@ def key_parts(value: Column, type_: Type) -> list[tuple[Column, str]]:
 
 
 def values_of_parts(parts: Iterable[Any], types: Iterable[Type]) -> list[Any]:
-    """The values of which `key_parts` made some parts: of those that may be ints and floats, and of type any, their text."""
+    """Return the values from which `key_parts` made parts; values that may be ints and floats, and those of type any, as text."""
     rest = iter(parts)
     found = []
     for type_ in types:
@@ -188,12 +188,12 @@ class RowType:
         return replace(self, hidden=tuple(name for name in self.hidden if name != hidden))
 
     def loosened(self) -> RowType:
-        """The same columns from somewhere that has a problem, of which no more is known: nothing that is asked of rows is missing."""
+        """Return the same columns of a node with problems. Nothing is reported as missing in its rows."""
         hidden = tuple(name for name in HIDDEN_TYPES if name in {*self.hidden, "_event_time", "_widened"})
         return replace(self, hidden=hidden, key=self.key if self.key.sources() else KeyShape("source"), guessed=True)
 
     def opened(self) -> RowType:
-        """The same, of which any column may be one."""
+        """Return the same, with an open schema: any column may exist."""
         return replace(self.loosened(), data=OpenSchema(self.data.items()))
 
     @property
@@ -227,7 +227,7 @@ class RowType:
         return {name.removeprefix(prefix): type_ for name, type_ in self.riders.items() if name.startswith(prefix)}
 
     def carrying(self, names: Iterable[str], riders: Mapping[str, Type] | None = None) -> RowType:
-        """The same port with these hidden columns and riders besides, in canonical order; its own riders win."""
+        """Return the same port with further hidden columns and metadata columns, in canonical order; its own metadata columns win."""
         wanted = {*self.hidden, *names}
         merged = {**(riders or {}), **self.riders}
         return replace(self, hidden=tuple(name for name in HIDDEN_TYPES if name in wanted), riders=merged)

@@ -1,8 +1,7 @@
-"""Which variables the programs of a node may read and what they are (user guide, "Scoped Variables").
+"""Values that CXL's system variables have, and the variables that the programs of a node may read.
 
-A variable that no state node writes is a constant of the node. One that a state node writes rides along behind it, a column for
-each record: `_pipeline:total`, `_source:label`, `_record:score`. Behind a merge or combine the source variables of an input
-carry its name: `_source:left.label`.
+A variable that no state node writes is a constant. A written variable is a metadata column downstream: `_pipeline:total`, `_source:label`, `_record:score`.
+After a merge or combine, source variables carry the name of the input: `_source:left.label`.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ RIDERS: Mapping[str, str] = {"pipeline": PIPELINE, "source": SOURCE, "record": R
 
 @dataclass(frozen=True, slots=True)
 class InvalidRead:
-    """Why a node cannot read a variable that is declared. `labels` are places for the diagnostic to point at besides."""
+    """Why a node cannot read a declared variable. `labels` are further places for the diagnostic."""
 
     code: str
     message: str
@@ -55,7 +54,7 @@ class NodeVariables:
         return self.types.get(namespace, {})
 
     def taking(self, namespace: str, names: Iterable[str]) -> NodeVariables:
-        """The same with further variables of a namespace, of which no more is known than their names."""
+        """Return the same with further variables of a namespace, of type any."""
         return replace(self, types={**self.types, namespace: {**dict.fromkeys(names, ANY), **self.of(namespace)}})
 
 

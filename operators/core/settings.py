@@ -29,9 +29,12 @@ class InputRef:
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """One node as it was written: `path` is where it stands in the YAML, `document` which file that is (compositions have their own).
+    """One node as it was written.
 
-    `partial`: the keys of its configuration of which something is wrong, which was reported and left out of `config`.
+    Attributes:
+        path: Its place in the YAML.
+        document: The file that contains it; compositions have their own.
+        partial: Configuration keys with reported problems, left out of `config`.
     """
 
     name: str
@@ -58,8 +61,11 @@ class Variable:
 class PipelineSettings:
     """Settings of the `pipeline:` block and of the command line that nodes read.
 
-    `folder` holds the pipeline file: relative paths start there. `variables` are keyed by scope and name; `source_defaults`
-    are those of `$source` variables that a channel sets for one source, by source and name. `fetched`: where records of services are kept.
+    Attributes:
+        folder: Folder of the pipeline file, where relative paths start.
+        variables: Declared variables by scope and name.
+        source_defaults: Defaults of `$source` variables that a channel sets for one source, by source and name.
+        fetched: Folder of the fetched records of services.
     """
 
     name: str
@@ -76,7 +82,7 @@ class PipelineSettings:
 
 
 def check_path(text: str, place: tuple[str | int, ...], report: Callable[..., Any], settings: PipelineSettings, *, pattern: bool = False) -> bool:
-    """Report a path that may not stand in a pipeline file; `pattern`: a regular expression, of which only the plain faults show."""
+    """Report a path that a pipeline file may not contain. `pattern`: a regular expression, whose links cannot be checked."""
     fault = _plain_fault(text, settings) or (None if pattern else _way_out(text, settings))
     if fault is not None:
         code, message, help_text = fault

@@ -1,4 +1,4 @@
-"""Output nodes: which columns are written, under which names, in which order (user guide, "Output Nodes")."""
+"""Checks of an output node before it runs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _written(config: OutputConfig, output: Output, binding: Binding) -> bool:
 
 
 def _echoes_known(config: OutputConfig, output: Output, binding: Binding) -> bool:
-    """Whether a source has the section of which the header of an interchange is made."""
+    """Return whether a source has the section from which an interchange's header is made."""
     tag, section = formats.writer_type(config.type).echoes, output.echoed
     if tag is None or section is None or binding.headers.get(section) == tag or binding.input.guessed:
         return True
@@ -117,7 +117,7 @@ UNCUT = {
     "edifact": ("E323", "an edifact output is one interchange, which cannot be split"),
     "x12": ("E338", "an x12 output is one interchange, which cannot be split"),
 }
-"""Formats whose files are one whole, with the code for a `split` of them and what is told."""
+"""Formats whose files cannot be split, with the code and message for a `split`."""
 
 
 def _may_be_cut(config: OutputConfig, binding: Binding) -> bool:

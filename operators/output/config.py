@@ -1,4 +1,4 @@
-"""The configuration of an output node (user guide, "Output Nodes"; SPEC-DECISIONS, Output 17 to 26)."""
+"""Configuration of an output node. Keys and defaults are in `docs/reference/outputs.md`."""
 
 from typing import Annotated, Any, Literal
 
@@ -19,7 +19,7 @@ class Split(Strict):
 
 
 class ChangelogFile(Strict):
-    """A file of the changes that each run brings to the output (CONTRACT, "Source keys that Errata adds")."""
+    """A file with the changes of each run."""
 
     path: str
     form: Literal["two", "retract", "upsert", "single", "debezium", "flink"] = "two"

@@ -34,9 +34,9 @@ _MEMBER = "__member:"
 
 
 class Output(Linear):
-    """An output: a projection whose changelog the file is written from.
+    """An output: a projection. Its file is written from the changelog of the projected rows.
 
-    Its rows carry the bytes of their sort order in `_lookup`, and in `_split` those of a group field that is not written.
+    `_lookup` has the bytes of the sort order, `_split` the bytes of a group field that is not written.
     """
 
     kind = "output"

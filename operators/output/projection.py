@@ -25,7 +25,7 @@ class Projection:
 
 
 def project(config: OutputConfig, row: RowType) -> Projection:
-    """Apply include_unmapped, exclude, mapping, correlation keys and metadata (SPEC-DECISIONS, Output 17 to 21)."""
+    """Apply include_unmapped, exclude, mapping, correlation keys and metadata, in this order."""
     written = {shown: (shown, source, type_) for shown, source, type_ in shown_columns(config, row)}
     meta = row.riding(META)
     for name in meta if config.wanted_metadata == "all" else config.wanted_metadata:

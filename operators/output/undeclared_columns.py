@@ -1,6 +1,6 @@
-"""The undeclared fields of an output: which of them are written, and under which names (user guide, "The $widened sidecar absorber", "Output Nodes").
+"""The undeclared fields of an output: which are written, and under which names.
 
-Its rows hold what its file holds: `_widened` has the names that are written. What does not become of it is left out, so that images that only differ in it are equal.
+`_widened` of its rows has the written names only, so that images that differ in fields left out are equal.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def takes_undeclared(config: OutputConfig, row: RowType) -> bool:
 
 
 def names_of(mapping: Mapping[str, str], field: str) -> list[str]:
-    """The names under which a field is written: those that `mapping` gives it, else its own."""
+    """Return the names under which a field is written: those given by `mapping`, else its own."""
     return [name for name, source in mapping.items() if source == field] or [field]
 
 
@@ -39,7 +39,7 @@ class UndeclaredFields:
 
     @classmethod
     def of(cls, config: OutputConfig, row: RowType, columns: frozenset[str]) -> UndeclaredFields:
-        """Those of an output whose input is `row` and that has these columns."""
+        """Return the undeclared fields of an output with input `row` and these written columns."""
         return cls(takes_undeclared(config, row), frozenset(row.data), frozenset(config.exclude), columns, config.mapping)
 
     def admits(self, name: str) -> bool:

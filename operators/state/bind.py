@@ -1,8 +1,7 @@
-"""State nodes: records pass unchanged and write scoped variables (user guide, "Writing variables: the state node").
+"""State nodes: records pass unchanged and write scoped variables.
 
-A variable rides on with each record, as the record's own pass left it (SPEC-DECISIONS, State 33). Where an assignment looks at
-what was there before (`$pipeline.total + this.v`, `first(this.f)`), the records of a scope pass one at a time, in the order of
-their keys: a change reaches the records behind it. All other assignments are functions of the record.
+Each record carries a variable as its own pass left it. Where an assignment reads an earlier value (`$pipeline.total + this.v`, `first(this.f)`), the
+records of a scope pass one at a time, in the order of their keys, and a change reaches all later records. All other assignments are functions of the record.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def bind(spec: NodeSpec, binding: Binding) -> PlainState | PassingState | None:
 
 
 def _assignments(spec: NodeSpec, binding: Binding) -> list[tuple[str, Type, Program]]:
-    """The assignments without those of which problems were reported: a variable that is not there is told where it is written, not where it is read as well."""
+    """Return the assignments without problems. An unknown variable is reported where it is written, not where it is read as well."""
     config: StateConfig = spec.config
     known = binding.variables.of(config.scope)
     unknown = [name for name in config.variables if name not in known]

@@ -1,7 +1,4 @@
-"""The records of one scope passing a state node one at a time, in the engine's Python workers. Imports no pyspark.
-
-(User guide, "Scoped Variables"; SPEC-DECISIONS, State 33.)
-"""
+"""The records of one scope pass a state node one at a time, in the engine's Python workers. Imports no pyspark."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Aggregate functions over the records so far: what `first(this.f)` in a state node is for each record.
+"""Aggregate functions over the records so far: the value of `first(this.f)` in a state node for each record.
 
-Each follows the rules of its function over a group (user guide, "Aggregate Functions"). A step makes a new state and leaves the
-old one alone, so a record that fails elsewhere has counted nowhere.
+Each follows the rules of its function over a group. A step returns a new state and does not change the old one, so a failed record counts nowhere.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +27,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """The exact sum of the finite numbers, how many, whether a Float was among them, and those that are not finite."""
+    """The exact sum of the finite numbers, their count, whether one was a Float, and the numbers that are not finite."""
 
     total: Fraction = Fraction(0)
     count: int = 0

@@ -1,6 +1,6 @@
-"""Transform nodes: CXL on each record, validations, logging (user guide, "Transform Nodes").
+"""Checks of a transform node, and the choice of its operator.
 
-Programs with `distinct` are `operators.transform.distinct`, those with `$window` calls `operators.transform.window.operator`.
+Programs with `distinct` are in `operators.transform.distinct`, those with `$window` calls in `operators.transform.window.operator`.
 """
 
 from __future__ import annotations

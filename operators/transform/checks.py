@@ -1,4 +1,4 @@
-"""The named validation checks of a transform, each as a CXL condition on its field (user guide, "Validations")."""
+"""The named validation checks of a transform, each as a CXL condition on its field."""
 
 import json
 import re

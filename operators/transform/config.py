@@ -1,4 +1,4 @@
-"""The configuration of a transform node (user guide, "Transform Nodes")."""
+"""Configuration of a transform node."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -46,10 +46,10 @@ class Declaration(Strict):
 
 
 class AnalyticWindow(Strict):
-    """Over which rows `$window` functions run.
+    """The rows over which `$window` functions run.
 
-    The rows of the input with the same values in `group_by` (or `partition_by`, its other name), ordered by `sort_by`. `source`: the
-    rows of another node whose `group_by` fields are those of the record; `on` is the record's field where it has another name.
+    Rows of the input with equal `group_by` values (or `partition_by`, a synonym), ordered by `sort_by`. With `source`, the rows of another node whose `group_by`
+    fields equal the record's; `on` names the record's field where it differs.
     """
 
     source: str | None = None
@@ -78,7 +78,7 @@ class TransformConfig(Strict):
 
     @property
     def side_inputs(self) -> dict[tuple[str, ...], str]:
-        """Nodes that the transform reads besides its input, by the place that names them."""
+        """Nodes that the transform reads in addition to its input, by the place that names them."""
         window = self.analytic_window
         return {("config", "analytic_window", "source"): window.source} if window and window.source else {}
 

@@ -1,6 +1,6 @@
-"""`distinct` in a transform: of the records with equal keys the first in source order stays (user guide, "Statements"; SPEC-DECISIONS, Transform 12).
+"""`distinct` in a transform: the first record in source order of each key survives.
 
-The survivor keeps its own key, so a key that loses its first record gives `-R` of that one and `+A` of the next.
+The survivor keeps its own key. A key that loses its first record gets `-R` of that one and `+A` of the next.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class DistinctChain(DistinctTransform):
         return len(self.logic.program.distinct) - 1
 
     def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
-        """All records that come to the last statement under the row's key, and those that they kept from coming there: without the first of them another would stand."""
+        """Return the records that reach the last statement under the row's key, and the records that kept others from reaching it."""
         now = _Standing(self._places(as_new(inputs[0]), values), values.settle)
         found = now.reaching(self.last, rows.select("_lookup").distinct())
         for stage in reversed(range(self.last)):

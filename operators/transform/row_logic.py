@@ -1,4 +1,4 @@
-"""What a transform does with one record, whatever kind of transform it is: its program, then its checks (user guide, "Transform Nodes")."""
+"""The logic of all transforms on one record: its program, then its checks."""
 
 from __future__ import annotations
 
@@ -95,9 +95,9 @@ class RowLogic:
         return Images(united(rows, *bad), rows if bad and not done.inline else None)
 
     def _checked(self, done: Evaluated, output: RowType, values: RunValues, record: Column, image: Sequence[str]) -> tuple[DataFrame, DataFrame | None]:
-        """Rows of records of which all rows pass every error check, and a reject of each other record, None where there are no error checks.
+        """Return the rows of records whose rows all pass every error check, and a reject of each other record; None where there are no error checks.
 
-        `record`: the key of a row's record; `image`: the columns that tell its images apart.
+        `record`: the key of a row's record; `image`: the columns that distinguish its images.
         """
         if not self.hard:
             return done.good, None

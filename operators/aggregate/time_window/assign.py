@@ -1,4 +1,4 @@
-"""Which windows of time a record falls into (aggregate-nodes.txt, "Tumbling windows", "Hopping windows", "Session windows")."""
+"""Assignment of records to tumbling, hopping and session windows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def in_windows(frame: DataFrame, window: TimeWindow) -> DataFrame:
 
 
 def in_sessions(frame: DataFrame, window: TimeWindow) -> DataFrame:
-    """The records with `START` and `END` of their session: those of one `_lookup` that follow each other by the gap at most."""
+    """Return the records with `START` and `END` of their session: records of one `_lookup`, each at most the gap after the last."""
     time = F.unix_micros("_event_time")
     in_time = Window.partitionBy("_lookup").orderBy("__time")
     timed = frame.withColumn("__time", time)

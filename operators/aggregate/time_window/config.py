@@ -1,4 +1,4 @@
-"""The configuration of a time window: `tumbling`, `hopping` or `session`, and how late records may come (aggregate-nodes.txt, "Time-windowed aggregates")."""
+"""Configuration of a time window: `tumbling`, `hopping` or `session`, and the allowed lateness."""
 
 from typing import Annotated
 

@@ -1,8 +1,8 @@
-"""Aggregates over windows of event time (aggregate-nodes.txt, "Time-windowed aggregates"; SPEC-DECISIONS, Time windows 9 to 15).
+"""Aggregates over windows of event time.
 
-A row's key is its window's start, its group and the window's end, so rows come by windows. Whether a record is late hangs on the
-records before it, of any group: an answer computes the windows that the delta touches, and those whose records became late or no
-longer are, which the kept peaks of event time tell (`operators/core/event_time.py`).
+The key of a row is its window's start, its group and the window's end, so rows are ordered by window. Whether a record is late depends on the records
+before it, of any group. A delta affects the windows of its records, and the windows of records that became late or are late no longer. The stored peaks
+of event time show which (`operators.aggregate.time_window.watermark`).
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ class WindowedAggregate(Aggregate):
 
     # Rows ---------------------------------------------------------------------------------------------------------------
     def _computed(self, placed: DataFrame, values: RunValues, *, late: bool = True, undated: bool = True) -> DataFrame:
-        """The rows of windows and rejects. `late`, `undated`: whether there may be such records, each kind of which is one more branch of the plan."""
+        """Return the rows of windows, and rejects. `late`, `undated`: whether such records may exist; each kind adds a branch to the plan."""
         bounded = self._bounded(values)
         before = self._arguments(placed, bounded)
         open_, closed = self._taken(before.good, late=late)
@@ -224,7 +224,7 @@ class WindowedAggregate(Aggregate):
         return replace(values, values={**values.values, **{name: F.col(at) for name, at in _BOUNDS.items()}})
 
     def _taken(self, good: DataFrame, *, late: bool = True) -> tuple[DataFrame, DataFrame | None]:
-        """The records that their windows take, and those that come late; None where `late` says that there are none."""
+        """Return the records that their windows take, and the late ones; None where `late` is false."""
         dated = good.where(F.col("_event_time").isNotNull())
         inside = in_sessions(dated, self.window) if self.by_session else dated
         if not late:
@@ -253,7 +253,7 @@ class WindowedAggregate(Aggregate):
 
 
 def _nanoseconds(micros: Column) -> Column:
-    """Microseconds as the text of nanoseconds, of which a bigint holds 292 years before and behind 1970."""
+    """Return microseconds as the text of nanoseconds; a bigint covers 292 years before and after 1970 only."""
     return F.when(micros == 0, F.lit("0")).otherwise(F.concat(micros.cast("string"), F.lit("000")))
 
 

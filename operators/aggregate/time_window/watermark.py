@@ -1,8 +1,8 @@
-"""Watermarks: how far the event time of a node's input has come before each of its records (user guide, "Watermarks"; SPEC-DECISIONS, The engine 12).
+"""Watermarks: the progress of event time before each record of a node's input.
 
-Judged in input order over the whole input: the least, over the sources, of the highest event time of the records before, less the `out_of_order` of
-the source. Rows are ordered within short *stretches* of the key range, and the stretches, which are few, among each other by the highest times in
-each: the *peaks*. A node keeps the peaks, so that a delta is judged by the rows of few stretches.
+The watermark of a record is the least, over the sources, of the highest earlier event time less the source's `out_of_order`. It is judged in input order.
+Rows are ordered within short *stretches* of the key range. The stretches are few; they are ordered by the highest times in each, the *peaks*. A node stores
+the peaks, so that a delta is judged by the rows of few stretches.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LABELLED, _VALUED = 12, 8
 
 
 def sources_in(shape: KeyShape) -> tuple[str, ...]:
-    """The sources whose records come as rows of their own; those that are only looked up are not among them."""
+    """Return the sources whose records become rows, without those that are only looked up."""
     if shape.kind == "source":
         return (shape.source,)
     parts = shape.parts if shape.kind == "merge" else shape.parts[:1]
@@ -105,7 +105,7 @@ class Clock:
         return self.bounded(peaks.select("_key", LEAST, UNDATED), peaks)
 
     def marked(self, frame: DataFrame, peaks: DataFrame | None = None) -> DataFrame:
-        """Rows of whole stretches with `WATERMARK`. `peaks`: those of all stretches, where the rows are not all there are."""
+        """Return the rows of whole stretches with `WATERMARK`. `peaks`: peaks of all stretches, where these are not all rows."""
         times = {f"__{name}": time for name, time in self._peaks.items()}
         stretched = self._stretched(frame).withColumns(times)
         inside = Window.partitionBy(_STRETCH).orderBy("_key").rowsBetween(Window.unboundedPreceding, -1)

@@ -1,7 +1,7 @@
-"""Window functions as columns: what `$window.f(...)` is for each row of its partition (user guide, "Window Functions").
+"""Window functions as columns: the value of `$window.f(...)` for each row of its partition.
 
-The frame of a row goes from the first row of its partition to the row itself, by rows, so ties do not share one; over another
-source it is the whole partition. Sums are exact, like those of aggregates.
+The frame of a row goes from the first row of its partition to the row itself, by rows, so ties do not share one; over another source it is the whole
+partition. Sums are exact, as in aggregates.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Analytic windows: `$window` functions over the rows of a partition (user guide, "Window Functions"; SPEC-DECISIONS, Analytic windows).
+"""Analytic windows: `$window` functions over the rows of a partition.
 
-Rows keep their key. The partition key is the lookup key: a change computes the rows of the partitions that it touches anew.
+Rows keep their key. The partition key is the lookup key: a change recomputes the affected partitions.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class AnalyticTransform(Keyed):
         return frame.withColumn("_lookup", F.lit(b"") if self.logic.program.distinct else self._part(index))
 
     def shared(self, index: int) -> Column | None:
-        """The partition's fields; those that are inexact on either side left out."""
+        """The partition's fields, without those that are inexact on either side."""
         inexact = {at for side in self._sides(index) for at, (_, type_) in enumerate(self._typed(side)) if type_.kind in INEXACT}
         whole = bool(self.logic.program.distinct)  # one key for all rows
         return None if whole else shared_number([(column(name), type_) for at, (name, type_) in enumerate(self._typed(index)) if at not in inexact])
