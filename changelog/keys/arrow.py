@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from changelog.lazy_imports import np, pa, pc
 
 Numbers: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 Bytes: TypeAlias = "np.ndarray[tuple[int, int], np.dtype[np.uint8]]"
 """A fixed number of bytes per value."""
 
 _VALUE, _NULL = 1, 2
-_MINIMUM: Final = np.int64(-(1 << 63))
-_NAN: Final = np.int64(0x7FF8 << 48)
+_MINIMUM: Final = -(1 << 63)
+_NAN: Final = 0x7FF8 << 48
 
 
 def encoded(columns: Sequence[tuple[pa.Array, str]]) -> pa.Array:

@@ -35,7 +35,7 @@ def bind(spec: NodeSpec, binding: Binding) -> Aggregate | None:
     if problem is not None:
         code, message, key, help_text = problem
         binding.problems.report(code, message, ("config", key), help=help_text)
-    fields = (*config.group_by, *(row.data if unknown else ()))  # an unknown one may stand for any
+    fields = (*config.group_by, *(row.data if unknown else ()))  # an unknown field may be any field
     schema = row.data.with_fields(dict.fromkeys(unknown, ANY))
     program = binding.compile(spec, ("config", "cxl"), config.cxl, "aggregate", schema=schema, group_by=fields, window_bounds=config.time_window is not None)
     if program is None or unknown or problem is not None:

@@ -123,7 +123,7 @@ class Aggregate(Keyed):
         return super().bound(changes, live) if self.accumulators is None else 2 * changes + 2
 
     def needed(self, frame: DataFrame, index: int) -> DataFrame:
-        """The fields of groups and calls, and what rides along."""
+        """Return the fields of groups and calls, and the metadata columns."""
         row = self.inputs[0]
         hidden = [name for name in row.hidden_columns() if name not in OWN_HIDDEN]
         fields = [name for name in row.data if name in self.groups or name in self.program.reads]

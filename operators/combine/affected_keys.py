@@ -26,7 +26,6 @@ from operators.core.operator import among
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from operators.combine.join_plan import Band, Step
 
 AffectedRows = list[tuple["Step", "DataFrame"]]
 

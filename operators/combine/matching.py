@@ -33,7 +33,7 @@ ENDED = "__ended"
 LEFT, RIGHT = "__left", "__right"
 """Beginnings of the names of the join keys of either side; the first key is null where a row can match nothing."""
 MISS = b"\xff"
-"""Stands in the key of an `all` row where an input has no match."""
+"""Part of the key of an `all` row where an input has no match."""
 MISSING = "combine_missing_match"
 FAILED = "combine_output_row"
 COLLECT_LIMIT = 10_000
@@ -49,7 +49,7 @@ class Live(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """An input: its number, its qualifier, and the columns that the combine reads of it (name to type); `extras` are riders."""
+    """An input: its number, its qualifier, and the columns that the combine reads of it (name to type); `extras` are metadata columns."""
 
     number: int
     qualifier: str
@@ -171,7 +171,7 @@ class Matching:
         return frame.withColumns(dict(zip(key_names(len(keys), name), join_keys(keys, guards), strict=True)))
 
     def _reject(self, bad: DataFrame, expressions: Sequence[tree.Expr], side: Side) -> None:
-        """Reject the records of an input on which the expression failed whose number stands in `WRONG`."""
+        """Reject the records of an input on which the expression with number `WRONG` failed."""
         programs = {number: replace(self.predicate.program, expression=expr) for number, expr in enumerate(expressions)}
         told, _, detail = explained(bad, programs, self.context)
         columns = [side.lookup().alias("_lookup"), error_text(FAILED, detail, self.predicate.name).alias("_error")]

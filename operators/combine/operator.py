@@ -86,7 +86,7 @@ class Combine(Keyed):
         return RowType(self.output.data, emitted=tuple(self.output.data), key=key).carrying(hidden, riders)
 
     def _correlated(self, inputs: Sequence[RowType]) -> dict[str, int]:
-        """Columns that ride along from any input, each with its number, the driver's first: correlation keys, and source variables by input."""
+        """Metadata columns of all inputs, each with its input's number, the driver's first: correlation keys, and source variables by input."""
         order = [self.driver, *(at for at in range(len(inputs)) if at != self.driver)]
         wanted = self.config.propagate_ck
         found: dict[str, int] = {}
@@ -196,11 +196,11 @@ class Combine(Keyed):
 
     @property
     def _riding(self) -> list[str]:
-        """The columns that ride along with the driver."""
+        """Metadata and hidden columns of the driver."""
         return [name for name in self.inputs[self.driver].hidden_columns() if name not in OWN_HIDDEN]
 
     def _driving(self, rows: DataFrame) -> DataFrame:
-        """Rows of the driver as they are joined: `_key`, what rides along, the fields by qualifier."""
+        """Return rows of the driver as they are joined: `_key`, its metadata and hidden columns, the fields by qualifier."""
         return rows.select("_key", *map(column, self._riding), *self.sides()[self.chain.driver].qualified())
 
     def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:

@@ -1,4 +1,4 @@
-"""CXL on the op rows of a frame: what passes, what fails, and where the system variables of a record stand."""
+"""CXL on the op rows of a frame: accepted rows, rejects, and the columns of a record's system variables."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from cxl.spark import Applied
+
 
 
 Settle = Callable[["Applied"], "Applied"]
@@ -120,7 +121,7 @@ def _inlined(applied: Applied, told: Column, refused: Column | None) -> Applied:
 def prepare(
     frame: DataFrame, reads: frozenset[str], row: RowType, values: RunValues, max_expansion: int = 10_000
 ) -> tuple[DataFrame, spark.Context]:
-    """The frame with what the program reads of a record's provenance, and the context that says where it stands."""
+    """Return the frame with the provenance columns that the program reads, and the context that locates them."""
     columns: dict[str, Any] = {name: value for name, value in values.values.items() if name in reads}
     columns |= {f"meta.{name}": column(META + name) for name in row.riding(META)}
     columns |= {name: column(rider) for name, rider in riding(row).items()}
@@ -139,7 +140,7 @@ def prepare(
 
 
 def _passed_columns(names: Sequence[str], program: Program, applied: Applied) -> list[Column]:
-    """Every column of a frame with the emitted values in their places, new ones behind, `$meta` fields as riders."""
+    """Return every column of a frame with emitted values in their places, new fields after them, and `$meta` fields as metadata columns."""
     emitted = {**applied.values, **{META + name: value for name, value in applied.meta.items()}}
     kept = [emitted[name].alias(name) if name in emitted else column(name) for name in names]
     if applied.fans_out:
@@ -196,7 +197,7 @@ def first_case(cases: Sequence[tuple[Column, Column]], otherwise: Column) -> Col
 
 
 def explained(bad: DataFrame, programs: Mapping[int, Program], context: spark.Context) -> tuple[DataFrame, Column, Column]:
-    """Rows that failed, with category and detail of the failure of the program whose number stands in `WRONG`."""
+    """Return failed rows, with category and detail of the failure of the program with number `WRONG`."""
     category, detail = F.lit(None).cast("string"), F.lit(None).cast("string")
     for number, program in programs.items():
         bad = spark.errors(bad, program, context, f"__why{number}")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 INEXACT = LOOSE | {Kind.FLOAT}
-"""Kinds of which equal values may differ in their bits or in their text."""
+"""Kinds whose equal values may differ in their bits or in their text."""
 INEXACT_SUM = "inexact sum"
 """The detail of a reject whose sum met a value that its limbs do not hold. The data is sound: the node is computed again with wide sums."""
 SHARED = "__shared"
@@ -70,7 +70,7 @@ class Operator(BoundNode, ABC):
 
     @abstractmethod
     def rebuild(self, context: OperatorContext, cause: str = "logic") -> Delta:
-        """The delta from the operator's prior rows to those that today's logic makes of the live inputs."""
+        """Return the delta from the operator's prior rows to the rows that the present logic makes of the live inputs."""
 
 
 class Linear(Operator):
@@ -174,13 +174,13 @@ class Keyed(Operator):
 
 
 def shared_number(columns: Sequence[tuple[Column, Type]]) -> Column | None:
-    """A hash of columns, without those of `INEXACT` kinds. None where no column is left."""
+    """Return a hash of columns without `INEXACT` ones; None where no column is left."""
     exact = [value for value, type_ in columns if type_.kind not in INEXACT]
     return F.xxhash64(*exact) if exact else None
 
 
 def among(keys: DataFrame, *names: str) -> Narrow:
-    """Chooses the rows whose columns `names` are those of one of a few keys."""
+    """Return a predicate for the rows whose columns `names` have the values of a key."""
     return lambda rows: of_keys(rows, keys, *names)
 
 

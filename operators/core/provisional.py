@@ -15,7 +15,7 @@ def emitted(text: str) -> dict[str, Type] | None:
 
 
 def with_emitted(row: Schema, text: str) -> Schema:
-    """Return a row's fields and those that a program emits; any field where it cannot be parsed."""
+    """Return a row's fields and a program's emitted fields; any field where it cannot be parsed."""
     found = emitted(text)
     return OpenSchema(row.items()) if found is None else row.with_fields(found)
 

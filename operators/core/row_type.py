@@ -47,7 +47,7 @@ OWN_HIDDEN = frozenset({"_port", "_lookup", "_split", "_error"})
 """Hidden columns that belong to the operator that made them and do not travel."""
 
 META, RECORD, CK = "_meta:", "_record:", "_ck:"
-"""Prefixes of riders: typed columns that ride along for `$meta.x`, `$record.x` and `$ck.x`."""
+"""Prefixes of metadata columns: typed columns for `$meta.x`, `$record.x` and `$ck.x`."""
 
 _RESERVED = frozenset({*SYSTEM, *HIDDEN_TYPES, "_epoch", "_ck", "_order", "_refused"})
 _RESERVED_PREFIXES = ("__", "_cxl_", META, RECORD, CK)
@@ -111,7 +111,7 @@ def key_parts(value: Column, type_: Type) -> list[tuple[Column, str]]:
 
 
 def values_of_parts(parts: Iterable[Any], types: Iterable[Type]) -> list[Any]:
-    """Return the values from which `key_parts` made parts; values that may be ints and floats, and those of type any, as text."""
+    """Return the values from which `key_parts` made parts. Values of type any, or that may be ints and floats, are returned as text."""
     rest = iter(parts)
     found = []
     for type_ in types:
@@ -169,10 +169,14 @@ GROUP_KEY = KeyShape("group")
 class RowType:
     """The rows of one port.
 
-    `data`: the user's columns in order. `hidden`: which columns of `HIDDEN_TYPES` ride along. `emitted`: the names that the
-    nearest transform upstream emitted (None: all columns), which `include_unmapped: false` keeps. `riders`: typed columns of
-    `$meta`, `$record` and `$ck` by column name. `sorted_by`: fields by which the rows are declared to be sorted. `key`: shape of `_key`.
-    `guessed`: something above has a problem, so that it is not said of these rows what they lack.
+    Attributes:
+        data: The user's columns in order.
+        hidden: Its columns among `HIDDEN_TYPES`.
+        emitted: Names that the nearest transform upstream emitted, for `include_unmapped: false`; None: all columns.
+        riders: Typed metadata columns of `$meta`, `$record` and `$ck` by column name.
+        sorted_by: Fields by which the rows are declared to be sorted.
+        key: Shape of `_key`.
+        guessed: Whether a node upstream has a problem, so that nothing is reported as missing.
     """
 
     data: Schema
@@ -198,7 +202,7 @@ class RowType:
 
     @property
     def widened(self) -> bool:
-        """Whether undeclared fields of the sources ride along."""
+        """Whether the rows carry undeclared fields of the sources."""
         return "_widened" in self.hidden
 
     def columns(self) -> dict[str, str]:
@@ -206,7 +210,7 @@ class RowType:
         return self.hidden_columns() | {name: physical_type(type_) for name, type_ in self.data.items()}
 
     def hidden_columns(self) -> dict[str, str]:
-        """Name to engine type of what rides along beside the data."""
+        """Engine types of the hidden and the metadata columns by name."""
         fixed = {name: HIDDEN_TYPES[name] for name in HIDDEN_TYPES if name in self.hidden}
         return fixed | {name: physical_type(type_) for name, type_ in self.riders.items()}
 
@@ -223,7 +227,7 @@ class RowType:
         return typed(rows.select(*map(column, names)), {name: types[name] for name in names})
 
     def riding(self, prefix: str) -> dict[str, Type]:
-        """The riders of one namespace by their name in it: `riding(META)` are the fields of `$meta`."""
+        """Return the metadata columns of one namespace by their name in it: `riding(META)` are the fields of `$meta`."""
         return {name.removeprefix(prefix): type_ for name, type_ in self.riders.items() if name.startswith(prefix)}
 
     def carrying(self, names: Iterable[str], riders: Mapping[str, Type] | None = None) -> RowType:

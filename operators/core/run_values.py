@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 PIPELINE, SOURCE = "_pipeline:", "_source:"
-"""Prefixes of riders that hold a pipeline or source variable as the record's own pass through a state node left it."""
+"""Prefixes of metadata columns with a pipeline or source variable, as the record's own pass through a state node left it."""
 RIDERS: Mapping[str, str] = {"pipeline": PIPELINE, "source": SOURCE, "record": RECORD}
 """Prefix by scope."""
 
@@ -64,13 +64,13 @@ def rider(scope: str, name: str) -> str:
 
 
 def dotted(column_name: str) -> str | None:
-    """The dotted name of the variable that a rider holds: `pipeline.total`; None for other columns."""
+    """Return the dotted name of the variable in a metadata column: `pipeline.total`; None for other columns."""
     found = next((scope for scope, prefix in RIDERS.items() if column_name.startswith(prefix)), None)
     return None if found is None else f"{found}.{column_name.removeprefix(RIDERS[found])}"
 
 
 def riding(row: RowType) -> dict[str, str]:
-    """The variables that ride along: dotted name to column."""
+    """Return the variables in metadata columns: dotted name to column."""
     return {name: column_name for column_name in row.riders if (name := dotted(column_name)) is not None}
 
 
@@ -106,10 +106,12 @@ def _unchanged(frame: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class RunValues:
-    """The values of system variables that belong to a run: dotted name to Python value (`pipeline.batch_id`, `vars.rate`).
+    """The values of system variables in a run: dotted name to Python value (`pipeline.batch_id`, `vars.rate`).
 
-    `labels` tells which file a key's file label stands for. `own`: values that single nodes see, by node. `settle` computes
-    a frame once where it is small (`operators.core.operator.OperatorContext.settled`), so that what is built on it stays a small plan.
+    Attributes:
+        labels: Files by the file position in a key.
+        own: Values that single nodes see, by node.
+        settle: Computes a small frame once, so that the plan built on it stays small.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)

@@ -96,7 +96,7 @@ class Merge(Strict):
     deleted: str | None = None
 
     def misfits(self) -> Iterator[str]:
-        """What does not go together: told beside all else that is wrong with the source."""
+        """Yield what does not go together; reported with all other problems of the source."""
         yield from self._incomplete()
         yield from self._misplaced()
 
@@ -121,7 +121,7 @@ def _as_list(value: Any) -> Any:
 
 
 def _transport(value: Any) -> Any:
-    """The model of a service, so that its errors stand alone; `kind: file` is the same as `file`."""
+    """Return the model of a service, so that its errors are reported alone; `kind: file` is the same as `file`."""
     if not isinstance(value, dict):
         return value
     if value.get("kind", "rest") not in ("file", "rest"):

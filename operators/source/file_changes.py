@@ -45,7 +45,7 @@ class FileRecord:
         path: Path as discovery found it.
         label: Position among the source's files.
         rows: Number of records, rejects included.
-        dense: Whether record n has order key n. For a Delta table: whether the live rows are those of the table.
+        dense: Whether record n has order key n. For a Delta table: whether its rows are the live rows.
         undeclared: Columns outside the schema, with their types.
         present: False for a missing file whose records are live: a delivery, or rows that a revert restored.
         replaced: Whether earlier content of a delivery was overwritten.
@@ -98,7 +98,7 @@ class FileRecord:
         return replace(self, mtime_ns=0, hash="")
 
     def seen(self, file: Found) -> bool:
-        """Whether size and time are those of the file that was read."""
+        """Return whether size and time equal the values of the file that was read."""
         return (self.size, self.mtime_ns) == (file.size, file.mtime_ns)
 
 
@@ -132,7 +132,7 @@ class FileChanges:
     """The files of a source in discovery order, and what to do with them.
 
     Attributes:
-        now: All files that the source knows; `rows` of added and changed ones are those of the last epoch.
+        now: All files that the source knows; `rows` of added and changed ones count the last epoch.
         added: Files to read.
         changed: Files to read again.
         removed: Entries whose rows go. A moved file is removed and added.

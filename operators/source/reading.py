@@ -77,7 +77,7 @@ class FileReader:
         return replace(record, undeclared=tuple((column.name, column.type) for column in columns))
 
     def chunks(self, record: FileRecord) -> ContentChunks | None:
-        """The stretches of a large file, whose undeclared columns are known; None for others, and where it cannot be cut so. Raises InputError."""
+        """Return the chunks of a large file with known undeclared columns; None for other files, and where it cannot be chunked. Raises InputError."""
         if self.limit is not None or record.size <= SMALL_BYTES:
             return None
         return chunks_of(_reader_of(self.reader, record), self.path(record), record.path)

@@ -63,7 +63,7 @@ class IngestRequest:
     Attributes:
         prior: Prior rows; None where there are none.
         rebuilt: Whether the source's logic changed. All present files are read again, and changes have the cause `logic`.
-        resume_points: By path, files of which only later records are compared (`--from-cursors`).
+        resume_points: By path, files whose later records alone are compared (`--from-cursors`).
     """
 
     source: SourceNode

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from changelog.keys.arrow import encoded
 from changelog.keys.positions import row_labels
 from changelog.lazy_imports import pa, pc, pl
 from storage.formats.base import DOCUMENT, ERROR, ROW, UNDECLARED
@@ -70,8 +71,6 @@ class RowShape:
 
     def _value_keys(self, batch: pa.RecordBatch, file: str) -> pa.Array:
         """The keys of records by their values, of rejects by their places."""
-        from changelog.keys.arrow import encoded
-
         keys, bad = encoded([(batch.column(name), kind) for name, kind in self.key]), batch.column(ERROR).is_valid()
         if not bad.true_count:
             return keys

@@ -78,7 +78,7 @@ def lasting(request: IngestRequest) -> list[FileRecord]:
 
 
 def corrections(request: IngestRequest, stood: DataFrame, made: DataFrame | None, change: Redeclared, also: Narrow | None = None) -> DataFrame:
-    """Return the op rows that move values of such rows, and of those that `also` chooses.
+    """Return the op rows that move values of such rows, and of rows that `also` chooses.
 
     Args:
         request: The request of the source.

@@ -168,7 +168,7 @@ class WindowedAggregate(Aggregate):
         return time + size if self.by_session else time - F.pmod(time - size, slide) + slide
 
     def _in_windows(self, context: OperatorContext, affected: Rows, turn: Turn | None) -> DataFrame:
-        """The records of the affected windows, placed. Their watermarks are followed record by record only where stretches do not decide."""
+        """Return the records of the affected windows, placed. Watermarks are followed record by record only where stretches do not decide."""
         found = self.of_affected(context, 0, affected)
         if turn is None:
             return as_appends(found, "recompute").withColumn(WATERMARK, F.lit(None).cast("bigint"))
@@ -220,7 +220,7 @@ class WindowedAggregate(Aggregate):
         return rows
 
     def _bounded(self, values: RunValues) -> RunValues:
-        """The run's values, and where the bounds of a window stand."""
+        """Return the run's values, with the columns of the window bounds."""
         return replace(values, values={**values.values, **{name: F.col(at) for name, at in _BOUNDS.items()}})
 
     def _taken(self, good: DataFrame, *, late: bool = True) -> tuple[DataFrame, DataFrame | None]:

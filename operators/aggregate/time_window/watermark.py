@@ -24,26 +24,25 @@ from operators.core.row_type import KeyShape, RowType
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from operators.core.evaluate import Narrow
 
 WATERMARK = "__watermark"
 """Microseconds since 1970; null while some source has no record."""
 
 LATEST = "__latest"
-"""The watermark behind the last record of a record's stretch."""
+"""The watermark after the last record of a record's stretch."""
 
 LEAST, UNDATED = "least", "undated"
-"""Of a stretch: its lowest event time, how many rows have none."""
+"""Of a stretch: its lowest event time, and the number of rows without one."""
 
 _STRETCH = "__stretch"
 _LONGEST = 64
-"""More bytes 0xff than any key has behind its stretch."""
+"""More bytes 0xff than any key has after its stretch."""
 _LABELLED, _VALUED = 12, 8
 """Key bytes of a stretch: source, file and the upper four of a row label's six bytes, or the first bytes of a primary key."""
 
 
 def sources_in(shape: KeyShape) -> tuple[str, ...]:
-    """Return the sources whose records become rows, without those that are only looked up."""
+    """Return the sources whose records become rows; sources that are only looked up are left out."""
     if shape.kind == "source":
         return (shape.source,)
     parts = shape.parts if shape.kind == "merge" else shape.parts[:1]
@@ -85,15 +84,15 @@ class Clock:
         return lambda rows: self._stretched(rows.where(inside)).join(stretches.as_frame(), _STRETCH, "left_semi").drop(_STRETCH)
 
     def outside(self, frame: DataFrame, stretches: DataFrame) -> DataFrame:
-        """The rows of all other stretches."""
+        """Return the rows of all other stretches."""
         return self._stretched(frame).join(stretches, _STRETCH, "left_anti").drop(_STRETCH)
 
     def stretches(self, frame: DataFrame) -> DataFrame:
-        """The stretches that rows lie in, distinct."""
+        """Return the distinct stretches of rows."""
         return self._stretched(frame).select(_STRETCH).distinct()
 
     def peaks(self, frame: DataFrame, *, spans: bool = False) -> DataFrame:
-        """A row for each stretch: its first key bytes as `_key`, how many rows it has, the highest time of each source; `spans`: `LEAST` and `UNDATED` too."""
+        """Return a row for each stretch: its first key bytes as `_key`, its number of rows, the highest time of each source; with `spans` also `LEAST` and `UNDATED`."""
         highest = {name: F.max(name) for name in self._peaks}
         others = {LEAST: F.min(F.unix_micros("_event_time")), UNDATED: F.count(F.when(F.col("_event_time").isNull(), 1))} if spans else {}
         totals = {self._rows: F.count(F.lit(1)), **highest, **others}
@@ -115,7 +114,7 @@ class Clock:
         return known.withColumn(WATERMARK, _least(pairs)).drop(_STRETCH, *times, *self._peaks)
 
     def bounded(self, frame: DataFrame, peaks: DataFrame) -> DataFrame:
-        """Rows with the watermark before their stretch as `WATERMARK`, and with `LATEST`: their own lies between these. `peaks`: of all stretches."""
+        """Return rows with the watermark before their stretch as `WATERMARK`, and with `LATEST`; their own watermark lies between. `peaks`: peaks of all stretches."""
         own = {name: f"__{name}" for name in self._peaks}
         inside = peaks.select(F.hex("_key").alias(_STRETCH), *(column(name).alias(mine) for name, mine in own.items()))
         known = self._stretched(frame).join(F.broadcast(self._before(peaks).join(inside, _STRETCH)), _STRETCH)
@@ -152,7 +151,7 @@ class Clock:
         return known.where(column(self._rows).isNotNull()).select("_key", column(self._rows), *peaks)
 
     def _moved(self, before: DataFrame, now: DataFrame) -> DataFrame:
-        """The stretches whose rows find another event time than before."""
+        """Return the stretches whose rows find another watermark than before."""
         then = self._before(before).withColumnsRenamed({name: f"__{name}" for name in self._peaks})
         both = self._before(now).join(then, _STRETCH)
         same = (column(name).eqNullSafe(column(f"__{name}")) for name in self._peaks)

@@ -92,7 +92,7 @@ def _runs(left: Positions, right: Positions) -> list[tuple[int, int, int]]:
 
 
 def _between(runs: list[tuple[int, int, int]], before: tuple[int, int], after: tuple[int, int]) -> list[tuple[int, int, int, int]]:
-    """The stretches that the runs of anchors leave; nothing where there is no anchor."""
+    """Return the gaps between runs of anchors; none where there is no anchor."""
     if not runs:
         return []
     (low, high), (start, end) = before, after

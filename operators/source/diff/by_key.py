@@ -19,12 +19,12 @@ from operators.source.reading import FileReader
 from operators.source.request import IngestRequest, IngestResult, PriorRows
 from operators.source.unique_keys import UniqueKeys
 from storage.engines import Engine
+from storage.formats.content_chunks import ContentChunks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import Column, DataFrame
 
-    from storage.formats.content_chunks import ContentChunks
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +262,7 @@ def _differing(request: IngestRequest, found: Sequence[_File], sides: tuple[Data
 
 
 def _is_near(found: Sequence[_File]) -> Column:
-    """Return whether a row belongs to a file of which only changed chunks are compared."""
+    """Return whether a row belongs to a file whose changed chunks alone are compared."""
     paths = [one.part.record.stored for one in found if one.spans is not None]
     return F.col("_file").isin(paths) if paths else F.lit(False)
 
@@ -283,7 +283,7 @@ def _read_again(request: IngestRequest, found: Sequence[_File], came: pl.DataFra
 
 
 def _spans(request: IngestRequest, found: Sequence[_File], rows: pl.DataFrame) -> dict[Label, ChunkSpans]:
-    """Return the spans of each file's records after the delta: unchanged records keep their epoch and row (`_at`, `_stored`), new ones get those of this run."""
+    """Return the spans of each file's records after the delta: unchanged records keep their epoch and row (`_at`, `_stored`), new ones get this run's."""
     told = rows.with_columns(pl.col("_at").fill_null(request.epoch), pl.col("_stored").fill_null(pl.col("_row")))
     made = {}
     for one in (one for one in found if one.chunks is not None):

@@ -27,11 +27,11 @@ from operators.source.diff.sides import Side, looked_at, new_hashes, of_file, ol
 from operators.source.diff.versions import FileChange, Versions
 from operators.source.file_changes import FileRecord, Part
 from operators.source.request import IngestRequest, IngestResult
+from storage.formats.content_chunks import ContentChunks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from storage.formats.content_chunks import ContentChunks
 
 FEW_CHANGES: Final = 10_000
 """Op rows that stay on the driver, at most."""

@@ -17,11 +17,11 @@ from changelog.lazy_imports import F, np, pa
 from operators.source.diff.alignment import Positions, align
 from operators.source.file_changes import Label
 from storage.engines import Engine
+from storage.formats.content_chunks import ContentChunks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from storage.formats.content_chunks import ContentChunks
 
 FETCHED_ROWS: Final = 500_000
 FETCHED_BYTES: Final = 32 << 20
@@ -94,11 +94,11 @@ class ChunkList:
         return ChunkList.of(self.table.set_column(self.table.schema.get_field_index("spans"), "spans", told))
 
     def label_behind(self, number: int) -> Label | None:
-        """The label of the last record ahead of a stretch, None ahead of the first."""
+        """Return the order key of the last record before a chunk; None before the first."""
         return parse_label(self.table.column("last")[number - 1].as_py())[0] if number else None
 
     def label_at(self, number: int) -> Label | None:
-        """The label of the first record of a stretch, None behind the last one."""
+        """Return the order key of the first record of a chunk; None after the last."""
         return parse_label(self.table.column("first")[number].as_py())[0] if number < self.table.num_rows else None
 
     def changed(self, now: ContentChunks, stayed: tuple[Positions, Positions], chosen: Positions, first: pa.Array, last: pa.Array) -> ChunkList:

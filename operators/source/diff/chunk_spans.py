@@ -19,11 +19,11 @@ from operators.source.diff import chunk_index as listed
 from operators.source.diff.alignment import Positions
 from operators.source.diff.chunk_index import ChunkList
 from storage.engines import Engine
+from storage.formats.content_chunks import ContentChunks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from storage.formats.content_chunks import ContentChunks
 
 GAP: Final = 1024
 """Rows of a chunk that are further apart get spans of their own."""

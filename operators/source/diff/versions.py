@@ -21,11 +21,11 @@ from operators.source.diff.sides import Side, joined, of_file
 from operators.source.file_changes import FileRecord, Part
 from operators.source.reading import holding
 from operators.source.request import IngestRequest
+from storage.formats.content_chunks import ContentChunks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from storage.formats.content_chunks import ContentChunks
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def _having(rows: pa.Table, name: str, values: pa.ChunkedArray) -> pa.Table:
 
 @dataclass(frozen=True)
 class Versions:
-    """The compared records of a file before and now, and the positions of those that stayed."""
+    """The compared records of a file before and now, and the positions of the records that stayed."""
 
     request: IngestRequest
     record: FileRecord

@@ -1,4 +1,4 @@
-"""`merge: append`: only records after those that were read are new.
+"""`merge: append`: only records after the ones already read are new.
 
 Earlier bytes are checked by their hash. Where the hash differs, or where a file cannot be read from the middle (a JSON array, an archive), its earlier
 records are compared.

@@ -84,7 +84,7 @@ def _out_of_order(request: IngestRequest) -> bool:
 
 
 def _whole_history(request: IngestRequest) -> Sequence[Part]:
-    """Return all present files, with those that were overwritten since they were read marked."""
+    """Return all present files, marking the ones that were overwritten since they were read."""
     overwritten, added = ({record.path for record in records} for records in (request.delivered.changed, request.delivered.added))
     here = [record for record in request.changes.now if record.present]
     told = [replace(record, replaced=True) if record.path in overwritten else record for record in here]
@@ -246,7 +246,7 @@ def _beside(told: DataFrame, stood: DataFrame, names: Sequence[str], compared: S
 
 
 def _codes(first_wins: bool) -> list[Column]:
-    """Return the ops of an event as codes; null for those that do not apply."""
+    """Return the ops of an event as codes; null where an op does not apply."""
     final, stays, known = F.col("_final"), F.col("_stays"), F.col("_known")
     if first_wins:
         return [F.when(final & ~known, 0)]

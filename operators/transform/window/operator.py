@@ -68,7 +68,7 @@ class AnalyticTransform(Keyed):
         return frame.withColumn("_lookup", F.lit(b"") if self.logic.program.distinct else self._part(index))
 
     def shared(self, index: int) -> Column | None:
-        """The partition's fields, without those that are inexact on either side."""
+        """The partition's fields, without fields that are inexact on either side."""
         inexact = {at for side in self._sides(index) for at, (_, type_) in enumerate(self._typed(side)) if type_.kind in INEXACT}
         whole = bool(self.logic.program.distinct)  # one key for all rows
         return None if whole else shared_number([(column(name), type_) for at, (name, type_) in enumerate(self._typed(index)) if at not in inexact])
