@@ -1,7 +1,7 @@
-"""What is known of a DataFrame's columns stays with it, so that no engine is asked for it.
+"""Steps on DataFrames whose schema is known, so that no engine analyses a plan for it.
 
-A Spark Connect DataFrame that is asked for its columns has the server analyse its whole plan, which takes as long as a small query. PySpark
-keeps the answer with the frame and with what filters make of it; here it gets the answer from who knows it beforehand.
+A Spark Connect DataFrame asks the server for its columns, and the server analyses the whole plan. That takes as long as a small query.
+PySpark caches the answer with the frame. These functions fill the cache with a schema that is known beforehand.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from changelog.columns import TYPES, column, fields
 from changelog.lazy_imports import F, pa
@@ -20,20 +20,11 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructField, StructType
 
-_MADE: Final = "_errata_made"
 Batches: TypeAlias = "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]"
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
-    """How tasks make rows in Python: `work` makes batches of them out of those of `seeds`."""
-
-    seeds: DataFrame
-    work: Batches
-
-
 def mapped(frame: DataFrame, work: Batches, schema: StructType | str) -> DataFrame:
-    """What Python makes of the batches of a frame (`mapInArrow`), whatever its columns are called: a client asks for them by names that it does not quote."""
+    """What Python makes of the batches of a frame (`mapInArrow`), whatever the names of its columns: a client does not quote them."""
     names = frame.columns
     if not all(map(str.isidentifier, names)):
         frame = _numbered(frame, names)
@@ -63,32 +54,20 @@ class _Named:
         return self.work(batch.rename_columns(list(self.names)) for batch in batches)
 
 
-def made_in_tasks(made: Made, schema: StructType) -> DataFrame:
-    """The rows that tasks make, of a schema. How they do is kept with the frame, so that they can be written where they are made (`making`)."""
-    frame = told(made.seeds.mapInArrow(made.work, schema), schema)
-    vars(frame)[_MADE] = made
-    return frame
-
-
-def making(frame: DataFrame) -> Made | None:
-    """How tasks make the rows of a frame, some columns of which it may have chosen; None of any other frame."""
-    return vars(frame).get(_MADE)
-
-
 def told(frame: DataFrame, schema: StructType | None) -> DataFrame:
-    """The frame, which has this schema; None: it is not known. A classic DataFrame has been analysed already."""
+    """The frame with its schema in PySpark's cache; None where the schema is not known. A classic DataFrame is analysed already."""
     if schema is not None and getattr(frame, "_cached_schema", schema) is None:
         frame._cached_schema = schema  # type: ignore[attr-defined]  # noqa: SLF001  # where PySpark itself keeps it
     return frame
 
 
 def known(frame: DataFrame) -> StructType | None:
-    """The schema of a frame where it is known without asking."""
+    """The schema of a frame where it is cached, else None."""
     return getattr(frame, "_cached_schema", None)
 
 
 def typed(frame: DataFrame, columns: Mapping[str, str]) -> DataFrame:
-    """The frame, which has these columns of these types (`changelog.columns.TYPES`) in this order."""
+    """The frame with its schema cached: columns in order and their types (`changelog.columns.TYPES`)."""
     from pyspark.sql.types import StructType
 
     return told(frame, StructType(fields(columns)))
@@ -96,10 +75,7 @@ def typed(frame: DataFrame, columns: Mapping[str, str]) -> DataFrame:
 
 def chosen(frame: DataFrame, names: Sequence[str]) -> DataFrame:
     """Columns of a frame."""
-    rows = told(frame.select(*map(column, names)), among(known(frame), names))
-    if (made := making(frame)) is not None:
-        vars(rows)[_MADE] = made
-    return rows
+    return told(frame.select(*map(column, names)), among(known(frame), names))
 
 
 def without(frame: DataFrame, *names: str) -> DataFrame:
@@ -115,7 +91,7 @@ def of_keys(frame: DataFrame, keys: DataFrame, *on: str) -> DataFrame:
 
 
 def united(one: DataFrame, *others: DataFrame) -> DataFrame:
-    """All rows of frames with the same columns, whatever their order; matched by exactly their names, while an engine may take `Id` for `id`."""
+    """All rows of frames with the same columns, in any order. Names are matched exactly, while an engine may take `Id` for `id`."""
     for other in others:
         schema = known(one) or known(other) or one.schema
         one = told(_picked(one, schema).union(_picked(other, schema)), schema)
@@ -128,7 +104,7 @@ def _picked(frame: DataFrame, schema: StructType) -> DataFrame:
 
 
 def with_envelope(image: Iterable[StructField] | None, *names: str) -> StructType | None:
-    """Columns that a changelog names, and the fields of an image behind them; None where these are not known."""
+    """System columns of a changelog, then the fields of an image; None where these are not known."""
     from pyspark.sql.types import StructType
 
     return None if image is None else StructType([*fields({name: TYPES[name] for name in names}), *image])

@@ -6,16 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, Protocol
 
 from changelog.columns import column
-from changelog.frames import chosen, known, of_keys, united, without
+from changelog.frames import Batches, chosen, known, of_keys, told, united, without
 from changelog.lazy_imports import F, pa, pc
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,23 @@ class RowEngine(Protocol):
 
     def few(self, frame: DataFrame, limit: int) -> pa.Table | DataFrame:
         """The rows of a frame on the driver where there are at most `limit` and this saves time; else the frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRows:
+    """Rows that tasks of an engine make in Python, so that the tasks can write them too.
+
+    Attributes:
+        seeds: What the tasks begin with.
+        work: Makes batches of rows out of batches of seeds.
+    """
+
+    seeds: DataFrame
+    work: Batches
+
+    def frame(self, schema: StructType) -> DataFrame:
+        """The rows as a frame."""
+        return told(self.seeds.mapInArrow(self.work, schema), schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +136,14 @@ class Rows:
         table: The rows on the driver.
         frame: The rows in the engine.
         good: The rows of the frame without its rejects, where a shorter plan gives them; None where no such plan is known.
+        made_by: The tasks that make the rows of the frame, and further columns; None where the engine does.
     """
 
     engine: RowEngine
     table: pa.Table | None = None
     frame: DataFrame | None = None
     good: DataFrame | None = None
+    made_by: TaskRows | None = None
 
     @classmethod
     def of(cls, engine: RowEngine, rows: pa.Table | DataFrame) -> Rows:
@@ -182,9 +202,11 @@ class Rows:
         return Rows.of(self.engine, self.engine.few(self._framed, self.engine.limits.small_rows))
 
     @property
-    def content(self) -> pa.Table | DataFrame:
-        """The rows as they are: a table where all are on the driver, else a frame."""
-        return self.as_table() if self.frame is None else self.as_frame()
+    def content(self) -> pa.Table | DataFrame | TaskRows:
+        """What a table stores of the rows: themselves, or the tasks that make them."""
+        if self.frame is None:
+            return self.as_table()
+        return self.made_by or self.as_frame()
 
     def are_empty(self) -> bool:
         """Whether there are no rows. One query where some may be in the engine."""
@@ -222,13 +244,15 @@ class Rows:
         """Columns of the rows."""
         if self._known == list(names):
             return self
-        return self.each(lambda table: table.select(names), lambda frame: chosen(frame, names))
+        rows = self.each(lambda table: table.select(names), lambda frame: chosen(frame, names))
+        return replace(rows, made_by=self.made_by)
 
     def without(self, *names: str) -> Rows:
         """The rows without some columns, which they need not have."""
         if self._known is not None and not set(names).intersection(self._known):
             return self
-        return self.each(lambda table: table.drop_columns([name for name in names if name in table.column_names]), lambda frame: without(frame, *names))
+        rows = self.each(lambda table: table.drop_columns([name for name in names if name in table.column_names]), lambda frame: without(frame, *names))
+        return replace(rows, made_by=self.made_by)
 
     def renamed(self, names: Mapping[str, str]) -> Rows:
         """The rows with new names (values) for some columns (keys)."""

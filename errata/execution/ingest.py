@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from changelog.lazy_imports import F
 from changelog.ops import weight
-from changelog.rows import Rows
 from errata.core.failures import StorageFailed
 from errata.execution.epoch import Epoch
 from errata.execution.guards import guard
@@ -206,9 +205,9 @@ def _read(intake: IngestRequest) -> IngestResult:
 
 
 def _kept(writer: NodeWriter, node: Node, made: IngestResult) -> NodeDelta:
-    if made.table is not None:
-        return writer.keep_rows(node, Rows(writer.run.engine, made.table), made.signed)
-    return writer.keep_nothing(node) if made.frame is None else writer.keep(node, Delta(Rows(writer.run.engine, frame=made.frame), made.signed), made.bound)
+    if made.rows is None:
+        return writer.keep_nothing(node)
+    return writer.keep_rows(node, made.rows, made.signed) if made.rows.are_here else writer.keep(node, Delta(made.rows, made.signed), made.bound)
 
 
 def _counted(run: RunState, delta: NodeDelta, made: IngestResult, files: FileReader) -> tuple[FileRecord, ...]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from changelog.frames import chosen, united
 from changelog.lazy_imports import F, pa
 from changelog.ops import is_negative, is_positive
+from changelog.rows import Rows
 from errata.plan.plan import Node
 from errata.state.committed_node import CommittedNode
 from errata.state.node_tables import stored_rows
@@ -58,12 +59,12 @@ class ManualCorrections:
 
     def passed_over(self, made: IngestResult) -> tuple[IngestResult, ManualCorrections]:
         """The source's delta without the rows of unchanged files for these records, where no other file has the record."""
-        rows = made.rows(self.engine)
-        if rows is None:
+        if made.rows is None:
             return made, self
+        rows = made.rows.as_frame()
         left = self._not_told(rows)
         kept = joined(rows, left.keys, self.engine, "left_anti")
-        return replace(made, table=None, frame=chosen(kept, rows.columns), bound=None), left
+        return replace(made, rows=Rows(self.engine, frame=chosen(kept, rows.columns)), bound=None), left
 
     def among(self, rows: DataFrame) -> DataFrame:
         """Rows of these keys."""

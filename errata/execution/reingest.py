@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from changelog.frames import chosen, united
+from changelog.rows import Rows
 from changelog.spark_algebra import as_retractions, consolidate
 from errata.execution.manual_corrections import ManualCorrections, changed_by_hand
 from errata.execution.prior_rows import CommittedPriorRows
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 def replaced(run: RunState, made: IngestResult, stood: DataFrame) -> IngestResult:
     """All records as new ones, in place of all live rows under keys of another kind."""
     gone = as_retractions(stood, "logic")
-    came = made.rows(run.engine)
+    came = None if made.rows is None else made.rows.as_frame()
     rows = gone if came is None else consolidate(united(gone, chosen(came, gone.columns)))
-    return replace(made, table=None, frame=rows, signed=True, bound=None)
+    return replace(made, rows=Rows(run.engine, frame=rows), signed=True, bound=None)
 
 
 def read_again(source: SourceFiles, intake: IngestRequest, stood: CommittedPriorRows, before: CommittedNode, read: Callable[[IngestRequest], IngestResult]) -> IngestResult:
@@ -43,10 +44,10 @@ def _redeclared(intake: IngestRequest, made: IngestResult, stood: CommittedPrior
     change = Redeclared.between(before.data, before.hidden, intake.source)
     if not change or not (lasting(intake) or by_hand is not None):
         return made
-    came = made.rows(intake.engine)
+    came = None if made.rows is None else made.rows.as_frame()
     columns = before.columns()
     more = corrections(intake, stood.beside({name: columns[name] for name in change.columns()}).rows, came, change, None if by_hand is None else by_hand.among)
     stays = {record.label for record in lasting(intake)}
     files = tuple(change.told(record, intake.source) if record.label in stays else record for record in made.files)
     rows = more if came is None else united(chosen(came, more.columns), more)
-    return replace(made, table=None, frame=rows, signed=True, bound=None, files=files)
+    return replace(made, rows=Rows(intake.engine, frame=rows), signed=True, bound=None, files=files)

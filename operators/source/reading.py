@@ -8,9 +8,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from changelog.frames import Made, chosen, made_in_tasks, united
+from changelog.frames import chosen, united
 from changelog.keys.positions import row_label
 from changelog.lazy_imports import np, pa, pc
+from changelog.rows import Rows, TaskRows
 from operators.source.file_changes import FileRecord, Part
 from operators.source.row_layout import RowShape, shaped_schema
 from storage.engines import Engine
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame
 
-    Rows: TypeAlias = NDArray[np.int64]
+    RowNumbers: TypeAlias = NDArray[np.int64]
 
 SMALL_BYTES = 2 << 20
 """Files with at most this many bytes together are read on the driver."""
@@ -127,21 +128,21 @@ class FileReader:
         rows = last.part.first_row - 1 + sum(batch.num_rows for batch in read_task(self.reader, last))
         return replace(part.record, rows=max(rows, part.rows))
 
-    def large(self, engine: Engine, parts: Sequence[Part], places: Mapping[int, Rows] | None = None) -> DataFrame:
+    def large(self, engine: Engine, parts: Sequence[Part], places: Mapping[int, RowNumbers] | None = None) -> Rows:
         """Return the op rows of files, read in ranges by the engine's tasks.
 
         `places`: row numbers by file position. Only ranges with one of these rows are read; their other rows come too.
         """
         alike = [list(group) for _, group in groupby(sorted(parts, key=_columns), key=_columns)]
-        frames = [self.spread(engine, group[0].record, [task for part in group for task in self._among(part, places)]) for group in alike]
-        return frames[0] if len(frames) == 1 else _beside(frames)
+        found = [self.spread(engine, group[0].record, [task for part in group for task in self._among(part, places)]) for group in alike]
+        return found[0] if len(found) == 1 else Rows(engine, frame=_beside([one.as_frame() for one in found]))
 
-    def _among(self, part: Part, places: Mapping[int, Rows] | None) -> list[Task]:
+    def _among(self, part: Part, places: Mapping[int, RowNumbers] | None) -> list[Task]:
         if places is None:
             return self.tasks(part)
         return holding(self.tasks(part), places[part.order]) if part.order in places else []
 
-    def spread(self, engine: Engine, record: FileRecord, tasks: Sequence[Task]) -> DataFrame:
+    def spread(self, engine: Engine, record: FileRecord, tasks: Sequence[Task]) -> Rows:
         """The op rows of ranges of files that have the undeclared columns of `record`."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -152,11 +153,12 @@ class FileReader:
             return _finish(batch, values, shape, schema, dynamic)
 
         read = chunk_reader(_reader_of(self.reader, record), attached, finish)
-        return made_in_tasks(Made(engine.spread(task_table(tasks, attached)), read), from_arrow_schema(schema))
+        made_by = TaskRows(engine.spread(task_table(tasks, attached)), read)
+        return Rows(engine, frame=made_by.frame(from_arrow_schema(schema)), made_by=made_by)
 
     def frame(self, engine: Engine, parts: Sequence[Part]) -> DataFrame:
         """The op rows of files, read where their size says."""
-        return engine.from_arrow(self.small(parts)[0]) if self.is_small(parts) else self.large(engine, parts)
+        return engine.from_arrow(self.small(parts)[0]) if self.is_small(parts) else self.large(engine, parts).as_frame()
 
 
 def _beside(frames: Sequence[DataFrame]) -> DataFrame:
@@ -165,7 +167,7 @@ def _beside(frames: Sequence[DataFrame]) -> DataFrame:
     return chosen(united(*(chosen(frame, names[::-1]) for frame in frames)), names)
 
 
-def holding(tasks: Sequence[Task], rows: Rows) -> list[Task]:
+def holding(tasks: Sequence[Task], rows: RowNumbers) -> list[Task]:
     """Return the ranges that contain the records with these row numbers."""
     starts = np.array([task.part.first_row for task in tasks])
     return [tasks[at] for at in np.unique(np.searchsorted(starts, rows, side="right") - 1).tolist()]

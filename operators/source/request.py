@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from changelog.lazy_imports import pa
+from changelog.rows import Rows
 from operators.core.evaluate import Narrow
 from operators.core.run_values import RunValues
 from operators.source.arrivals import Arrival
@@ -126,16 +127,16 @@ class IngestRequest:
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
-    """Op rows of a source, as a table on the driver or as a frame, and the entries of its files.
+    """Op rows of a source, and the entries of its files.
 
     Attributes:
+        rows: Consolidated op rows; None where nothing changed.
         uncounted: Files whose `rows` need the counts of the written delta added.
-        bound: Upper bound of the frame's rows.
+        bound: Upper bound of the rows.
         refuse: Raises InputChanged for a written delta with duplicate keys.
     """
 
-    table: pa.Table | None
-    frame: DataFrame | None
+    rows: Rows | None
     signed: bool
     files: tuple[FileRecord, ...]
     uncounted: tuple[FileRecord, ...] = ()
@@ -143,10 +144,6 @@ class IngestResult:
     refuse: Callable[[DataFrame], None] | None = None
     lists: Mapping[Label, ChunkList] = field(default_factory=dict)
     """Chunk lists of the files that were read, by the file's position, where known."""
-
-    def rows(self, engine: Engine) -> DataFrame | None:
-        """The op rows as a frame; None where there are none."""
-        return self.frame if self.table is None else engine.from_arrow(self.table)
 
 
 Strategy: TypeAlias = Callable[[IngestRequest], IngestResult]

@@ -19,9 +19,10 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.schema import Field, Schema
 
 from changelog.columns import EPOCH, ERROR, KEY, OP, column
-from changelog.frames import making, told
+from changelog.frames import told
 from changelog.lazy_imports import F, pa
 from changelog.ops import NEGATIVE
+from changelog.rows import TaskRows
 from storage import durable
 from storage.delta import maintenance
 from storage.delta.columns import Placement, Storing, TableSchema, declared, in_place, logical_column, logical_table, place, stored_columns
@@ -126,7 +127,7 @@ class ChangelogTable:
 
     # -- appending
 
-    def append(self, data: DataFrame | pa.Table, epoch: int) -> Appended:
+    def append(self, data: DataFrame | pa.Table | TaskRows, epoch: int) -> Appended:
         """Add op rows under an epoch. Creates or widens the table first. One durable step, or two for a new or wider table."""
         with storing(self.uri):
             table, placements = self._prepared(data)
@@ -176,12 +177,12 @@ class ChangelogTable:
             raise
         return self._opened
 
-    def _write(self, data: DataFrame | pa.Table, epoch: int, table: DeltaTable, placements: Sequence[Placement]) -> None:
+    def _write(self, data: DataFrame | pa.Table | TaskRows, epoch: int, table: DeltaTable, placements: Sequence[Placement]) -> None:
         if isinstance(data, pa.Table):
             rows = Storing.of(table.schema().fields, placements).table(_stamped(data, epoch))
             write_deltalake(table, rows, mode="append", commit_properties=self._once(self._signed(epoch)))
-        elif (made := making(data)) is not None:
-            write_made_rows(table, made, Storing.of(table.schema().fields, placements), epoch, self._once(self._signed(epoch)))
+        elif isinstance(data, TaskRows):
+            write_made_rows(table, data, Storing.of(table.schema().fields, placements), epoch, self._once(self._signed(epoch)))
         else:
             columns = stored_columns(table.schema().fields, placements, {EPOCH: F.lit(epoch).cast("bigint")})
             data.select(*columns).write.format("delta").mode("append").option("userMetadata", self._signed(epoch)).save(engine_uri(self.uri))

@@ -13,13 +13,13 @@ from uuid import uuid4
 
 from changelog.columns import EPOCH, ERROR, OP
 from changelog.lazy_imports import pa, pc
+from changelog.rows import TaskRows
 from storage.delta.columns import Storing
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
     from deltalake.transaction import AddAction, RemoveAction
 
-    from changelog.frames import Made
 
 HELD_BYTES: Final = 64 << 20
 """Bytes of rows in memory that become one file."""
@@ -29,7 +29,7 @@ _PAGE_ROWS = 20_000
 _FILE_ROW: Final = "path string, size bigint, modified bigint, stats string"
 
 
-def write_made_rows(table: DeltaTable, made: Made, storing: Storing, epoch: int, properties: CommitProperties) -> None:
+def write_made_rows(table: DeltaTable, made: TaskRows, storing: Storing, epoch: int, properties: CommitProperties) -> None:
     """Let tasks write the rows that they make under an epoch, then commit the files. Readers see them after the commit.
 
     Args:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from changelog.columns import column
-from changelog.frames import any_of, chosen, united
+from changelog.frames import any_of, united
 from changelog.lazy_imports import F, np, pa, pc, pl
+from changelog.rows import Rows
 from changelog.spark_algebra import as_retractions, diff
 from operators.source.diff.alignment import Positions
 from operators.source.diff.chunk_index import FETCHED_BYTES, FETCHED_ROWS, REGION_BYTES, ChunkList, is_little, matched
@@ -32,23 +33,26 @@ class Keyed:
     """Records under their keys.
 
     Attributes:
-        frame: All records.
-        table: The same on the driver; None for large files.
-        records: Entries of the files, with row counts where `table` is given.
+        rows: All records, on the driver but for large files.
+        records: Entries of the files, with row counts where the records are on the driver.
     """
 
-    frame: DataFrame
-    table: pa.Table | None
+    rows: Rows
     records: tuple[FileRecord, ...]
+
+    @property
+    def frame(self) -> DataFrame:
+        """All records in the engine."""
+        return self.rows.as_frame()
 
 
 def read(request: IngestRequest, parts: Sequence[Part]) -> Keyed:
     """Read parts under their keys; a reject's key is its place. A frame of large parts is read each time it is used."""
     files, engine = request.files, request.engine
     if not files.is_small(parts):
-        return Keyed(files.large(engine, parts), None, tuple(part.record for part in parts))
+        return Keyed(files.large(engine, parts), tuple(part.record for part in parts))
     table, counted = files.small(parts)
-    return Keyed(engine.from_arrow(table), table, tuple(counted))
+    return Keyed(Rows(engine, table), tuple(counted))
 
 
 def rows_now(files: FileReader, engine: Engine, record: FileRecord, keys: pa.Array) -> pa.Table:
@@ -122,20 +126,21 @@ def ingest(request: IngestRequest) -> IngestResult:
     parts = [one.part for one in found]
     bound = sum(record.rows for record in (*changes.removed, *changes.changed)) + sum(part.size for part in parts) // 2
     if not parts and request.prior is not None:
-        return IngestResult(None, as_retractions(_of_files(request.prior.rows, changes.removed), request.cause), True, changes.now, (), bound)
+        return IngestResult(Rows(request.engine, frame=as_retractions(_of_files(request.prior.rows, changes.removed), request.cause)), True, changes.now, (), bound)
     fresh = read(request, parts)
     now = {record.label: record for record in (*changes.now, *fresh.records)}
-    uncounted = tuple(part.record for part in parts if part.ranges is None) if fresh.table is None else ()
-    made = IngestResult(None, None, False, tuple(now.values()), uncounted, bound, _refusing(request, found, fresh))
+    uncounted = tuple(part.record for part in parts if part.ranges is None) if not fresh.rows.are_here else ()
+    made = IngestResult(None, False, tuple(now.values()), uncounted, bound, _refusing(request, found, fresh))
     done = _of_nothing(request, found, fresh, made) if request.prior is None else _compared(request, request.prior, found, fresh, made)
     return ingest(replace(request, chunk_lists={})) if done is None else done
 
 
 def _of_nothing(request: IngestRequest, found: Sequence[_File], fresh: Keyed, made: IngestResult) -> IngestResult:
     """Return the delta of a source without prior rows."""
-    rows = chosen(fresh.frame if request.fresh_cause == "ingest" else fresh.frame.withColumn("_cause", F.lit(request.fresh_cause)), ["_op", "_key", "_cause", *request.files.shape.columns])
+    caused = fresh.rows if request.fresh_cause == "ingest" else fresh.rows.through(lambda frame: frame.withColumn("_cause", F.lit(request.fresh_cause)))
+    rows = caused.select(["_op", "_key", "_cause", *request.files.shape.columns])
     spans = {one.part.record.label: ChunkSpans.of_new_file(one.chunks, request.epoch) for one in found if one.chunks is not None}
-    return replace(made, frame=rows, lists=_lists(found, spans))
+    return replace(made, rows=rows, lists=_lists(found, spans))
 
 
 def _compared(request: IngestRequest, stood: PriorRows, found: Sequence[_File], fresh: Keyed, made: IngestResult) -> IngestResult | None:
@@ -148,7 +153,7 @@ def _compared(request: IngestRequest, stood: PriorRows, found: Sequence[_File], 
     rows = changed.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(request.fresh_cause)).otherwise(F.col("_cause")))
     records = tuple(record.partly() if record.label in partly else record for record in made.files)
     spans = {label: spans for label, spans in difference.spans.items() if label not in partly}
-    return replace(made, frame=rows, signed=True, files=records, bound=difference.bound, lists=_lists(found, spans))
+    return replace(made, rows=Rows(request.engine, frame=rows), signed=True, files=records, bound=difference.bound, lists=_lists(found, spans))
 
 
 def _lists(found: Sequence[_File], spans: Mapping[Label, ChunkSpans]) -> dict[Label, ChunkList]:
@@ -164,9 +169,9 @@ def _lists(found: Sequence[_File], spans: Mapping[Label, ChunkSpans]) -> dict[La
 def _refusing(request: IngestRequest, found: Sequence[_File], fresh: Keyed) -> Callable[[DataFrame], None] | None:
     """Return the check of the written delta for duplicate keys; None where the driver has checked all records. Raises InputChanged for those."""
     unique = UniqueKeys(request, _others(request, found))
-    if fresh.table is None:
+    if not fresh.rows.are_here:
         return unique.check
-    unique.check_table(fresh.table)
+    unique.check_table(fresh.rows.as_table())
     return None if unique.others is None else unique.check_others
 
 
@@ -194,7 +199,7 @@ def _difference(request: IngestRequest, stood: PriorRows, found: Sequence[_File]
     whole_files = [*request.changes.removed, *(one.part.record for one in found if one.spans is None)]
     old = _before(request, stood, found, whole_files)
     compare = list(dict.fromkeys([*request.compared(), "_file"]))
-    if fresh.table is not None and all(one.chunks is None for one in found):
+    if fresh.rows.table is not None and all(one.chunks is None for one in found):
         return _Difference(old, fresh.frame, compare, bound)
     few = not whole_files and sum(one.records for one in found) <= FETCHED_ROWS and sum(one.part.size for one in found) <= FETCHED_BYTES
     return _differing(request, found, (old, fresh), compare, few=few)
@@ -257,7 +262,7 @@ def _differing(request: IngestRequest, found: Sequence[_File], sides: tuple[Data
         return _Difference(picked[1], picked[0], compare, came.height + gone.height, spans)
     if not came.height:
         return _Difference(_with_hashes(old, gone, engine), new.limit(0), compare, gone.height, spans)
-    again = _read_again(request, found, came) if fresh.table is None else new
+    again = _read_again(request, found, came) if fresh.rows.table is None else new
     return _Difference(_with_hashes(old, gone, engine), _with_hashes(again, came, engine), compare, came.height + gone.height, spans)
 
 
@@ -279,7 +284,7 @@ def _read_again(request: IngestRequest, found: Sequence[_File], came: pl.DataFra
     held = [one for one in found if one.part.order in places]
     parts = [one.part if one.chunks is None else replace(one.part, ranges=one.chunks.holding(places[one.part.order])) for one in held]
     files, engine = request.files, request.engine
-    return files.frame(engine, parts) if files.is_small(parts) else files.large(engine, parts, places)
+    return files.frame(engine, parts) if files.is_small(parts) else files.large(engine, parts, places).as_frame()
 
 
 def _spans(request: IngestRequest, found: Sequence[_File], rows: pl.DataFrame) -> dict[Label, ChunkSpans]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from changelog.frames import chosen, united
 from changelog.lazy_imports import np, pa, pc
+from changelog.rows import Rows
 from changelog.spark_algebra import as_retractions
 from operators.source.diff.alignment import align, align_beyond
 from operators.source.diff.chunk_index import (
@@ -22,7 +23,7 @@ from operators.source.diff.chunk_index import (
     numbers_in,
     regions_between,
 )
-from operators.source.diff.relabelling import AlignedRange, with_row
+from operators.source.diff.relabelling import AlignedRange
 from operators.source.diff.sides import Side, looked_at, new_hashes, of_file, old_hashes
 from operators.source.diff.versions import FileChange, Versions
 from operators.source.file_changes import FileRecord, Part
@@ -53,14 +54,11 @@ def ingest(request: IngestRequest) -> IngestResult:
         now[record.label] = change.record
         lists |= {record.label: change.chunks} if change.chunks is not None else {}
         bound += change.bound
-    table, frame = _all(request, rows)
-    return IngestResult(table, frame, True, tuple(now.values()), first.uncounted, bound, lists=lists)
+    return IngestResult(_all(request, rows), True, tuple(now.values()), first.uncounted, bound, lists=lists)
 
 
 def _brought_in(request: IngestRequest, first: IngestResult) -> list[DataFrame | pa.Table]:
-    if first.table is not None:
-        return [first.table]
-    return [] if first.frame is None else [first.frame]
+    return [] if first.rows is None else [first.rows.as_table() if first.rows.are_here else first.rows.as_frame()]
 
 
 def _first_read(request: IngestRequest, records: Sequence[FileRecord]) -> IngestResult:
@@ -84,11 +82,11 @@ def appended(request: IngestRequest, read: Sequence[Part]) -> IngestResult:
         table, counted = files.small(read)
         now |= {record.label: record for record in counted}
         kept = table if "_row" in files.shape.hidden else table.drop_columns(["_row"])
-        return IngestResult(kept, None, False, tuple(now.values()), bound=kept.num_rows)
+        return IngestResult(Rows(request.engine, kept), False, tuple(now.values()), bound=kept.num_rows)
     now |= {part.record.label: part.record for part in read}
     bound = sum(part.size // 2 if part.ranges is None else part.record.rows for part in read)
-    rows = with_row(request, files.large(request.engine, read))
-    return IngestResult(None, rows, False, tuple(now.values()), tuple(part.record for part in read if part.ranges is None), bound)
+    rows = files.large(request.engine, read)
+    return IngestResult(rows if "_row" in files.shape.hidden else rows.without("_row"), False, tuple(now.values()), tuple(part.record for part in read if part.ranges is None), bound)
 
 
 def _changed(request: IngestRequest, record: FileRecord) -> FileChange:
@@ -182,14 +180,14 @@ def _aligned(request: IngestRequest, record: FileRecord, old: pa.Table, new: pa.
     return left, right, not passed
 
 
-def _all(request: IngestRequest, rows: Sequence[DataFrame | pa.Table]) -> tuple[pa.Table | None, DataFrame | None]:
-    """Return all op rows: as a table where they are few and on the driver, else as a frame; neither where there are none."""
+def _all(request: IngestRequest, rows: Sequence[DataFrame | pa.Table]) -> Rows | None:
+    """Return all op rows: on the driver where they are few and there already, else in the engine; None where there are none."""
     names = ["_op", "_key", "_cause", *request.files.shape.columns]
     tables = [one for one in rows if isinstance(one, pa.Table)]
     if not rows:
-        return None, None
+        return None
     if len(tables) == len(rows) and sum(one.num_rows for one in tables) <= FEW_CHANGES:
         kinds = pa.schema([request.files.schema().field(name) for name in names])
-        return pa.concat_tables([one.select(names).cast(kinds) for one in tables]), None
+        return Rows(request.engine, pa.concat_tables([one.select(names).cast(kinds) for one in tables]))
     frames = [request.engine.from_arrow(one) if isinstance(one, pa.Table) else one for one in rows]
-    return None, united(*(chosen(frame, names) for frame in frames))
+    return Rows(request.engine, frame=united(*(chosen(frame, names) for frame in frames)))

@@ -17,6 +17,7 @@ from changelog.frames import mapped, without
 from changelog.keys.encoding import decode_key
 from changelog.keys.spark import key_column
 from changelog.lazy_imports import F, Window, pa, pl
+from changelog.rows import Rows
 from changelog.spark_algebra import diff
 from operators.core.settings import PipelineSettings
 from operators.source.diff.sides import image_hash, joined
@@ -217,14 +218,14 @@ def _whole(one: TableRequest) -> IngestResult:
     bound = None if one.table.rows is None else one.table.rows + one.record.rows
     if request.prior_rows is None:
         fresh = rows.select("_op", "_key", F.lit(request.fresh_cause).alias("_cause"), *names)
-        return IngestResult(None, fresh, False, (one.record,), (one.record,), bound, one.refuse)
+        return IngestResult(Rows(request.engine, frame=fresh), False, (one.record,), (one.record,), bound, one.refuse)
     changed = diff(request.prior_rows, rows.select("_key", *names), request.cause, compare=request.compared())
     return _told(one, changed, bound)
 
 
 def _told(one: TableRequest, changed: DataFrame, bound: int | None) -> IngestResult:
     fresh = F.when(F.col("_op") == 0, F.lit(one.request.fresh_cause)).otherwise(F.col("_cause"))
-    return IngestResult(None, changed.withColumn("_cause", fresh), True, (one.record,), (one.record,), bound, one.refuse)
+    return IngestResult(Rows(one.request.engine, frame=changed.withColumn("_cause", fresh)), True, (one.record,), (one.record,), bound, one.refuse)
 
 
 def _followed(one: TableRequest) -> IngestResult | None:
@@ -258,7 +259,7 @@ def _followed_from(one: TableRequest, since: FileRecord) -> IngestResult:
     if one.table.rows is not None and since.rows + int(net[_WEIGHT].sum()) != one.table.rows:
         raise NotFollowed("its change data feed does not lead to the rows that it has")
     if not net.height:
-        return IngestResult(None, None, True, (one.record,))
+        return IngestResult(None, True, (one.record,))
     stood = _standing(one, since, net, based)
     after = _after(one, net, stood)
     old, new = _images(one, stood, based, after)

@@ -143,7 +143,7 @@ class Versions:
         elif files.is_small([part]):
             frame = files.frame(self.request.engine, [part])
         else:
-            frame = files.spread(self.request.engine, self.record, holding(files.tasks(part), rows.to_numpy()))
+            frame = files.spread(self.request.engine, self.record, holding(files.tasks(part), rows.to_numpy())).as_frame()
         return relabelled(self.request, frame, pa.table({"_row": rows, "_label": self.keys}))
 
     def _dense(self) -> bool:

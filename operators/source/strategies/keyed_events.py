@@ -18,6 +18,7 @@ from changelog.equality import parts as image_parts
 from changelog.frames import any_of, chosen, united
 from changelog.keys.spark import row_label_column
 from changelog.lazy_imports import F, Window, pa
+from changelog.rows import Rows
 from changelog.spark_algebra import as_retractions, consolidate, diff
 from operators.source.arrivals import in_turn, replaced_places
 from operators.source.diff.by_key import read
@@ -46,7 +47,7 @@ def deliver(request: IngestRequest, marks: Callable[[DataFrame], DataFrame], *, 
     parts = _parts(request, again=again)
     parts, splits = in_turn(parts, request.arrivals) if first_wins and request.arrivals else (parts, [])
     keyed = read(request, parts)
-    counted = keyed.records if keyed.table is not None else [request.files.counted(part) for part in parts]
+    counted = keyed.records if keyed.rows.table is not None else [request.files.counted(part) for part in parts]
     now = {record.label: record for record in (*changes.now, *_with_columns_that_stand(changes.now, counted))}
     events = marks(_with_keys(request, replaced_places(keyed.frame, splits, request.engine)))
     for text in () if again else _taken_otherwise(request, events, first_wins=first_wins):
@@ -54,7 +55,7 @@ def deliver(request: IngestRequest, marks: Callable[[DataFrame], DataFrame], *, 
     rows = _replayed(request, events, first_wins=first_wins) if again else _netted(request, events, first_wins=first_wins)
     told = rows.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(request.fresh_cause)).otherwise(F.lit(request.cause)))
     bound = None if again or changes.changed else sum(part.size for part in parts)
-    return IngestResult(None, told, request.prior is not None, tuple(now.values()), (), bound)
+    return IngestResult(Rows(request.engine, frame=told), request.prior is not None, tuple(now.values()), (), bound)
 
 
 def _parts(request: IngestRequest, *, again: bool) -> list[Part]:

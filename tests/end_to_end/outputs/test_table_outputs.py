@@ -280,7 +280,7 @@ def test_rows_stay_that_a_table_finds_equal_to_one_that_went(tmp_path: Path, bef
 
 def test_explain_says_what_a_change_costs_a_table(tmp_path: Path) -> None:
     folder = project(tmp_path)
-    told = explain(folder.load(), "text")
+    told = explain(folder.load().plan, "text")
     assert told.count("a change costs: the changed rows, and the files of the table that hold rows which go") == 2
     assert told.count("a change costs: the changed rows\n") == 1
 

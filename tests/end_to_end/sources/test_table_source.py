@@ -241,8 +241,8 @@ def test_what_goes_under_a_primary_key_is_told_by_the_feed_and_only_new_keys_are
     table.step("append", [(1, "1", 0.0), (2, "2", None), (3, "3", 1.5)])
     folder.run()
     asked: list[object] = []
-    look = errata.execution.prior_rows.CommittedPriorRows.narrowed
-    monkeypatch.setattr(errata.execution.prior_rows.CommittedPriorRows, "narrowed", lambda self, narrow: asked.append(narrow) or look(self, narrow))
+    look = errata.execution.prior_rows.CommittedPriorRows.filtered
+    monkeypatch.setattr(errata.execution.prior_rows.CommittedPriorRows, "filtered", lambda self, narrow: asked.append(narrow) or look(self, narrow))
     table.step(*step)
     folder.run()
     assert len(asked) == looks
@@ -361,7 +361,7 @@ def test_the_key_of_a_row_that_was_rolled_back_is_taken_and_its_change_is_follow
 
 def test_explain_says_what_a_change_of_a_table_costs(tmp_path: Path) -> None:
     folder = project(str(tmp_path), KEYED)
-    told = explain(folder.load(), "text")
+    told = explain(folder.load().plan, "text")
     assert told.count("a change costs: the rows that the table's change data feed names, or the whole table") == 1
     assert "the files that changed" not in told
 

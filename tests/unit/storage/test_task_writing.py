@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from changelog.frames import Made, chosen, made_in_tasks, making
 from changelog.ops import Op
+from changelog.rows import Rows, TaskRows
 from storage.delta import task_writer
 from storage.delta.changelog_table import ChangelogTable
 from storage.engines import Engine
@@ -27,15 +27,15 @@ def rows_of(first: int, count: int) -> pa.Table:
     return pa.table([[0] * count, keys, ["ingest"] * count, list(numbers), errors, list(numbers)], schema=SCHEMA)
 
 
-def frame_of(engine: Engine) -> object:
+def rows_made(engine: Engine) -> Rows:
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for first, count in zip(batch.column("first").to_pylist(), batch.column("count").to_pylist(), strict=True):
                 yield from rows_of(first, count).to_batches(max_chunksize=7)
 
     seeds = engine.spread(pa.table({"first": [0, 40, 100, 200], "count": [20, 33, 0, 1]}))
-    rows = made_in_tasks(Made(seeds, work), from_arrow_schema(SCHEMA))
-    return chosen(rows, [name for name in SCHEMA.names if name != "_row"])
+    made_by = TaskRows(seeds, work)
+    return Rows(engine, frame=made_by.frame(from_arrow_schema(SCHEMA)), made_by=made_by).without("_row")
 
 
 def told(table: ChangelogTable) -> tuple[object, ...]:
@@ -48,10 +48,10 @@ def test_tables_are_alike(engine: Engine, tmp_path: Path) -> None:
     for table in (one, other):
         ChangelogTable(table.uri, {"before": "text", **COLUMNS}).create()
         table.append(rows_of(900, 4).filter(pa.array([False, True, True, True])).drop_columns(["_row"]), 1)
-    frame = frame_of(engine)
-    assert making(frame) is not None
+    rows = rows_made(engine)
+    assert rows.content is rows.made_by
     whole = pa.concat_tables([rows_of(0, 20), rows_of(40, 33), rows_of(200, 1)]).drop_columns(["_row"])
-    assert one.append(frame, 2).rows == other.append(whole, 2).rows == 54
+    assert one.append(rows.content, 2).rows == other.append(whole, 2).rows == 54
     assert told(one) == told(other)
     assert one.statistics.counts(2)[Op.APPEND] == 54
     assert engine.to_arrow(one.read(engine, epochs=(2, 2))).num_rows == 54
@@ -66,22 +66,22 @@ def test_a_failing_task_leaves_the_table_as_it_was(engine: Engine, tmp_path: Pat
 
     table = ChangelogTable(str(tmp_path / "t"), COLUMNS)
     table.create()
-    frame = made_in_tasks(Made(engine.spread(pa.table({"n": [0, 1]})), work), from_arrow_schema(SCHEMA))
+    rows = TaskRows(engine.spread(pa.table({"n": [0, 1]})), work)
     with pytest.raises(Exception, match="no record"):
-        table.append(frame, 1)
+        table.append(rows, 1)
     assert (table.version(), table.statistics.rows()) == (0, 0)
 
 
 def test_no_rows_are_no_version(engine: Engine, tmp_path: Path) -> None:
     table = ChangelogTable(str(tmp_path / "t"), COLUMNS)
-    frame = made_in_tasks(Made(engine.spread(pa.table({"n": [0, 1]})), lambda batches: (rows for _ in batches for rows in rows_of(0, 0).to_batches())), from_arrow_schema(SCHEMA))
-    assert table.append(frame, 1).rows == 0
+    rows = TaskRows(engine.spread(pa.table({"n": [0, 1]})), lambda batches: (rows for _ in batches for rows in rows_of(0, 0).to_batches()))
+    assert table.append(rows, 1).rows == 0
     assert table.version() == 0
 
 
 def test_many_rows_become_several_files(sail: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task_writer, "HELD_BYTES", 200)
     table = ChangelogTable(str(tmp_path / "t"), COLUMNS)
-    assert table.append(frame_of(sail), 1).rows == 54
+    assert table.append(rows_made(sail).content, 1).rows == 54
     assert table.statistics.files() > 4
     assert table.statistics.counts(1)[Op.APPEND] == 54
