@@ -10,7 +10,7 @@ import sys
 MAX_DEPTH = 256
 """Levels of nested expressions: parentheses, branches, arguments, one postfix after the other."""
 MAX_EACH = 32
-"""Levels of nested `emit each` (user guide, "Nested fan-out")."""
+"""Levels of nested `emit each`."""
 _FRAMES_NEEDED = 12_000
 
 

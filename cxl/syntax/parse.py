@@ -9,7 +9,7 @@ from cxl.syntax.nesting_limit import ensure_room
 
 
 class Comment(NamedTuple):
-    """A comment and where it begins; `own_line` when nothing but blanks stands before it."""
+    """A comment and where it begins; `own_line` where only blanks come before it on its line."""
 
     text: str
     start: int
