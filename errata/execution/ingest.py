@@ -111,28 +111,28 @@ def ingest(
     """
     run, operator = writer.run, cast("SourceNode", source.node.operator)
     files = operator.files(source.number, folder, copies.local if copies else None)
-    stood = None if before is None else CommittedPriorRows(run, source.node, suppressed)
+    prior = None if before is None else CommittedPriorRows(run, source.node, suppressed)
     anew = before is not None and source.rekeyed(before)
     changes = source.anew().changes if anew else source.changes
     lists = read_lists(run.tables.state(source.node.name), () if anew else source.known, run.tables.changelog(source.node))
     trusted = {label: one.chunks for label, one in lists.items()}
     intake = IngestRequest(
-        operator, files, changes, None if anew else stood, run.engine, run.values, source.rebuilt, floors or {}, warn, trusted, run.epoch, run.rejected_live(source.node.name), source.since, _arrivals(source),
+        operator, files, changes, None if anew else prior, run.engine, run.values, source.rebuilt, floors or {}, warn, trusted, run.epoch, run.rejected_live(source.node.name), source.since, _arrivals(source),
     )  # fmt: skip
     _warn_of(warn, (f"source '{operator.name}': {text}" for text in rewritten(operator.config.merge.strategy, intake.delivered)))
-    made = _read(intake) if stood is None or not source.rebuilt else _read_again(source, intake, stood, before or {}, anew=anew)
-    delta = _accepted(_kept(writer, source.node, made), made)
+    made = _read(intake) if prior is None or not source.rebuilt else _read_again(source, intake, prior, before or {}, anew=anew)
+    delta = _accepted(_store(writer, source.node, made), made)
     counted = _counted(run, delta, made, files)
     counted = counted if before is None or source.rebuilt else _with_columns_that_stand(operator, counted, source.known, delta)
     _warn_of(warn, _without_records(operator, counted, changes))
     return delta, _with_lists(run, source.node, counted, made, _unread(lists, changes))
 
 
-def _read_again(source: SourceFiles, intake: IngestRequest, stood: CommittedPriorRows, before: Mapping[str, Any], *, anew: bool) -> IngestResult:
+def _read_again(source: SourceFiles, intake: IngestRequest, prior: CommittedPriorRows, before: Mapping[str, Any], *, anew: bool) -> IngestResult:
     """What a source gives that was edited, against its live rows. `anew`: its keys are others."""
     if anew:
-        return replaced(stood.run, _read(intake), stood.rows)
-    return read_again(source, intake, stood, CommittedNode.of(source.node.name, before), _read)
+        return replaced(prior.run, _read(intake), prior.rows)
+    return read_again(source, intake, prior, CommittedNode.of(source.node.name, before), _read)
 
 
 def _warn_of(warn: Callable[[str], object], texts: Iterable[str]) -> None:
@@ -204,7 +204,7 @@ def _read(intake: IngestRequest) -> IngestResult:
     return by_version.ingest(intake) if intake.source.versioned else strategy(intake.config.merge.strategy)(intake)
 
 
-def _kept(writer: NodeWriter, node: Node, made: IngestResult) -> NodeDelta:
+def _store(writer: NodeWriter, node: Node, made: IngestResult) -> NodeDelta:
     if made.rows is None:
         return writer.keep_nothing(node)
     return writer.keep_rows(node, made.rows, made.signed) if made.rows.are_here else writer.keep(node, Delta(made.rows, made.signed), made.bound)

@@ -85,23 +85,23 @@ class ManualCorrections:
 class AsFilesSay:
     """The live rows of a source with the records that its files had when they were read, without manual changes."""
 
-    stood: PriorRows
-    by_hand: ManualCorrections
+    prior: PriorRows
+    manual: ManualCorrections
 
     @property
     def rows(self) -> DataFrame:
         """All of them."""
-        replaced = of_files(self.by_hand.given, self.by_hand.replaced)
-        return united(self._said.where(~replaced), self.stood.rows.where(replaced)) if self.by_hand.replaced else self._said
+        replaced = of_files(self.manual.given, self.manual.replaced)
+        return united(self._said.where(~replaced), self.prior.rows.where(replaced)) if self.manual.replaced else self._said
 
     @cached_property
     def _said(self) -> DataFrame:
-        rows = joined(self.stood.rows, self.by_hand.brought, self.by_hand.engine, "left_anti")
-        return united(rows, chosen(self.by_hand.taken, rows.columns))
+        rows = joined(self.prior.rows, self.manual.brought, self.manual.engine, "left_anti")
+        return united(rows, chosen(self.manual.taken, rows.columns))
 
     def in_key_ranges(self, ranges: Sequence[tuple[bytes, bytes]]) -> pa.Table:
         """Live rows whose keys lie within some ranges."""
-        return self.stood.in_key_ranges(ranges)
+        return self.prior.in_key_ranges(ranges)
 
     def filtered(self, narrow: Narrow) -> DataFrame:
         """Live rows that a function chooses."""
@@ -109,11 +109,11 @@ class AsFilesSay:
 
     def rows_replaced(self, record: FileRecord) -> bool:
         """Called when a file's records changed: its manual changes are dropped and its rows count as read."""
-        self.by_hand.replaced.append(record)
+        self.manual.replaced.append(record)
         return True
 
 
-def changed_by_hand(run: RunState, node: Node, intake: IngestRequest, before: CommittedNode, history: Sequence[Entry]) -> ManualCorrections | None:
+def manual_changes(run: RunState, node: Node, intake: IngestRequest, before: CommittedNode, history: Sequence[Entry]) -> ManualCorrections | None:
     """Manually changed records of unchanged files, also suppressed ones; None where there are none. `before`: the source in the last epoch, `history`: the ledger's entries."""
     epochs = _epochs_by_hand(history, node.name)
     if not epochs:
@@ -140,8 +140,8 @@ def changed_by_hand(run: RunState, node: Node, intake: IngestRequest, before: Co
 def _epochs_by_hand(entries: Sequence[Entry], source: str) -> list[int]:
     """The epochs with manual changes of a source. Folded epochs are left out: nothing shows which of their changes were manual."""
     base = max((int(entry.counters.get("base", 0)) for entry in entries), default=0)
-    by_hand = [entry for entry in entries if entry.epoch > base]
-    return [entry.epoch for entry in by_hand if entry.counters.get("kind") == "revert" or (entry.counters.get("kind") == "correct" and entry.counters.get("source") == source)]
+    manual = [entry for entry in entries if entry.epoch > base]
+    return [entry.epoch for entry in manual if entry.counters.get("kind") == "revert" or (entry.counters.get("kind") == "correct" and entry.counters.get("source") == source)]
 
 
 def _edits(entries: Sequence[Entry], source: str) -> list[int]:

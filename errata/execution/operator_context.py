@@ -9,7 +9,7 @@ from changelog.lazy_imports import pa
 from changelog.rows import Rows
 from errata.plan.plan import Node
 from errata.plan.steps import NodeStep
-from errata.state.node_tables import entered, stands, stored_rows, without_removed
+from errata.state.node_tables import qualify_input, stored_rows, visible_rows, without_removed
 from errata.state.run_state import RunState
 from operators.core.delta import Delta
 from operators.core.evaluate import Narrow, as_it_is
@@ -44,7 +44,7 @@ class NodeContext:
         done = self.run.done[name]
         if done.rows is None:
             return None
-        return Delta(entered(stands(done.rows, self.run.plan[name], port, self.node), self.node, index), done.signed)
+        return Delta(qualify_input(visible_rows(done.rows, self.run.plan[name], port, self.node), self.node, index), done.signed)
 
     def live_input(self, index: int, narrow: Narrow = as_it_is) -> DataFrame:
         """The live rows of an input port, this run's included."""

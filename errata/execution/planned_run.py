@@ -82,6 +82,6 @@ class PlannedRun:
         return RunResult(
             exit_code=2 if rejected else 0, epoch=entry.epoch, counts=Counts({name: ops for name, ops in counts.items() if ops}),
             per_source_rollback_cursors={name: one["cursor"] for name, one in entry.sources.items() if one["cursor"]},
-            rejected=rejected, outputs=self._targets.standing(epoch.plan, entry), seconds=monotonic() - epoch.began,
+            rejected=rejected, outputs=self._targets.paths_after(epoch.plan, entry), seconds=monotonic() - epoch.began,
             started=epoch.started, execution_id=epoch.execution_id, committed=committed,
         )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from changelog.frames import chosen, united
 from changelog.rows import Rows
 from changelog.spark_algebra import as_retractions, consolidate
-from errata.execution.manual_corrections import ManualCorrections, changed_by_hand
+from errata.execution.manual_corrections import ManualCorrections, manual_changes
 from errata.execution.prior_rows import CommittedPriorRows
 from errata.state.committed_node import CommittedNode
 from errata.state.run_state import RunState
@@ -22,31 +22,31 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def replaced(run: RunState, made: IngestResult, stood: DataFrame) -> IngestResult:
+def replaced(run: RunState, made: IngestResult, prior: DataFrame) -> IngestResult:
     """All records as new ones, in place of all live rows under keys of another kind."""
-    gone = as_retractions(stood, "logic")
+    gone = as_retractions(prior, "logic")
     came = None if made.rows is None else made.rows.as_frame()
     rows = gone if came is None else consolidate(united(gone, chosen(came, gone.columns)))
     return replace(made, rows=Rows(run.engine, frame=rows), signed=True, bound=None)
 
 
-def read_again(source: SourceFiles, intake: IngestRequest, stood: CommittedPriorRows, before: CommittedNode, read: Callable[[IngestRequest], IngestResult]) -> IngestResult:
+def read_again(source: SourceFiles, intake: IngestRequest, prior: CommittedPriorRows, before: CommittedNode, read: Callable[[IngestRequest], IngestResult]) -> IngestResult:
     """The delta of an edited source. Manual changes stay; rows that are not read again take their values from the new columns. `before`: the source in the last epoch."""
-    by_hand = changed_by_hand(stood.run, source.node, intake, before, source.history)
-    if by_hand is None:
-        return _redeclared(intake, read(intake), stood, before, None)
-    made, left = by_hand.passed_over(read(by_hand.intake()))
-    return _redeclared(intake, made, stood, before, left)
+    manual = manual_changes(prior.run, source.node, intake, before, source.history)
+    if manual is None:
+        return _redeclared(intake, read(intake), prior, before, None)
+    made, left = manual.passed_over(read(manual.intake()))
+    return _redeclared(intake, made, prior, before, left)
 
 
-def _redeclared(intake: IngestRequest, made: IngestResult, stood: CommittedPriorRows, before: CommittedNode, by_hand: ManualCorrections | None) -> IngestResult:
+def _redeclared(intake: IngestRequest, made: IngestResult, prior: CommittedPriorRows, before: CommittedNode, manual: ManualCorrections | None) -> IngestResult:
     """The delta, with the values of rows that are not read again where the source has them now."""
     change = Redeclared.between(before.data, before.hidden, intake.source)
-    if not change or not (lasting(intake) or by_hand is not None):
+    if not change or not (lasting(intake) or manual is not None):
         return made
     came = None if made.rows is None else made.rows.as_frame()
     columns = before.columns()
-    more = corrections(intake, stood.beside({name: columns[name] for name in change.columns()}).rows, came, change, None if by_hand is None else by_hand.among)
+    more = corrections(intake, prior.beside({name: columns[name] for name in change.columns()}).rows, came, change, None if manual is None else manual.among)
     stays = {record.label for record in lasting(intake)}
     files = tuple(change.told(record, intake.source) if record.label in stays else record for record in made.files)
     rows = more if came is None else united(chosen(came, more.columns), more)

@@ -83,7 +83,7 @@ def _lines(run: RunState, node: Node, directive: Directive) -> Iterator[str]:
 def _chosen(run: RunState, node: Node, directive: Directive) -> DataFrame:
     """The records that a directive logs."""
     item, program = directive
-    found = run.epoch_rows(node) if run.plan.persisted(node) or item.when == "on_error" else run.brought(node)
+    found = run.epoch_rows(node) if run.plan.persisted(node) or item.when == "on_error" else run.net_delta(node)
     assert found is not None  # the node brought something
     wanted = F.col("_error").isNotNull() if item.when == "on_error" else F.col("_error").isNull()
     rows = found.as_frame().where(is_positive(F.col("_op")) & wanted)
@@ -120,7 +120,7 @@ def soft_checks(node: Node) -> list[Check]:
 
 def warnings(run: RunState, node: Node) -> Iterator[str]:
     """Warnings about the rows of a node's delta, with the number of records."""
-    rows = run.brought(node)
+    rows = run.net_delta(node)
     if rows is not None:
         yield from (text for told in (_failed_checks, _cut_arrays) for text in told(run, node, rows))
 

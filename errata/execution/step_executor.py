@@ -19,7 +19,7 @@ from errata.execution.planned_run import PlannedRun
 from errata.execution.resource_limits import preflight, within_limits
 from errata.execution.row_events import logging, warnings
 from errata.outputs.context import OutputContext
-from errata.outputs.files import kept_files, write_output
+from errata.outputs.files import unchanged_files, write_output
 from errata.outputs.staged_files import holds
 from errata.outputs.targets import Targets, dlq_form
 from errata.plan.correlation import TRIGGERS, PriorRollback, rules, rules_changed
@@ -234,7 +234,7 @@ class StepExecutor:
             return
         node = self.epoch.plan[step.node]
         same = self.run.done[node.name].empty and step.action == "follow" and node.name not in self._reshaped
-        self.written[node.name] = kept_files(self._outputs, self.run, node) if same else self._write(node)
+        self.written[node.name] = unchanged_files(self._outputs, self.run, node) if same else self._write(node)
 
     def _write(self, node: Node) -> list[dict[str, Any]]:
         self.epoch.options.listener(Event("begin", node.name, node.kind, "writing"))

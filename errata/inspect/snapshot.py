@@ -145,15 +145,15 @@ class Snapshot:
 
     def _rows(self, node: CommittedNode, epochs: tuple[int, int]) -> DataFrame:
         if node.persisted:
-            return _standing(stored_rows(self.engine, self._table(node), epochs).as_frame())
+            return _accepted(stored_rows(self.engine, self._table(node), epochs).as_frame())
         tables, planned, values = self._derived(node, epochs[0])
-        return _standing(tables.rows(self.engine, planned, values, epochs=epochs).as_frame())
+        return _accepted(tables.rows(self.engine, planned, values, epochs=epochs).as_frame())
 
     def _live(self, node: CommittedNode, at: int) -> DataFrame:
         if node.persisted:
-            return _standing(folded(self.engine, self._table(node), at).as_frame())
+            return _accepted(folded(self.engine, self._table(node), at).as_frame())
         tables, planned, values = self._derived(node, at + 1 if at else self.last + 1)  # nothing stands at epoch 0, whatever the logic
-        return _standing(tables.live(self.engine, planned, values, at=at).as_frame())
+        return _accepted(tables.live(self.engine, planned, values, at=at).as_frame())
 
     def live_rows(self, node: CommittedNode, *, rejects: bool = False) -> DataFrame:
         """The live rows of a node as they are kept, rejects among them or not."""
@@ -316,7 +316,7 @@ def _node_status(node: CommittedNode, counts: Mapping[str, Any], last: int | Non
     return {"name": node.name, "type": node.kind, "rows_live": counts.get("live", 0) if node.persisted else None, "last_epoch": last}
 
 
-def _standing(rows: DataFrame) -> DataFrame:
+def _accepted(rows: DataFrame) -> DataFrame:
     """The rows that are no rejects."""
     return rows.where(F.col("_error").isNull()) if "_error" in rows.columns else rows
 

@@ -23,7 +23,7 @@ from errata.plan.plan import Node, Plan
 from errata.rollback.dead_letters import FIELD
 from errata.rollback.record_locations import Places, SourceState
 from errata.state.committed_node import CommittedNode
-from errata.state.node_tables import Tables, entered, stands
+from errata.state.node_tables import Tables, qualify_input, visible_rows
 from operators.core.row_type import physical_type
 from operators.core.run_values import RunValues
 from storage.values.python_rows import dictionaries
@@ -120,7 +120,7 @@ class LineageWalk:
 
     def _above(self, node: Node, keys: set[bytes], reads: frozenset[str]) -> Iterable[set[bytes]]:
         rows = self._live(node).as_frame().join(self.reading.engine.keys_frame(keys), "_key", "left_semi")
-        inputs = [entered(stands(self._live(self.plan[name]), self.plan[name], port, node), node, at).as_frame() for at, (name, port) in enumerate(node.inputs)]
+        inputs = [qualify_input(visible_rows(self._live(self.plan[name]), self.plan[name], port, node), node, at).as_frame() for at, (name, port) in enumerate(node.inputs)]
         for found in node.as_operator.origins(rows, inputs, self.values, reads):
             yield {bytes(key) for key in self.engine.to_arrow(found).column("_key").to_pylist()}
 

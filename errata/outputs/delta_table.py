@@ -75,7 +75,7 @@ def write_table(context: OutputContext, run: RunState, node: Node, targets: Targ
         context.staged.tables.append(StagedTable(writing.steps(table, since)))
     except StorageError as error:
         raise StorageFailed(f"output '{node.name}': {error}") from error
-    return [{**targets.kept(node), "mark": writing.mark.text}]
+    return [{**targets.ledger_entry(node), "mark": writing.mark.text}]
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class Writing:
         """Whether this pipeline wrote to the place before, by this output or by one that had another name."""
         head = self.context.prior
         files = [] if head is None else [entry for node in head.nodes.values() for entry in node.get("files", ())]
-        return any("mark" in entry and entry["path"] in (self.place, self.targets.told(self.node)) for entry in files)
+        return any("mark" in entry and entry["path"] in (self.place, self.targets.ledger_path(self.node)) for entry in files)
 
     @cached_property
     def _made_by(self) -> Mapping[int, str]:

@@ -51,7 +51,7 @@ def write_output(context: OutputContext, run: RunState, node: Node, targets: Tar
     return [*write_table(context, run, node, targets, extra), *(one.json(folder) for one in changes)]
 
 
-def kept_files(context: OutputContext, run: RunState, node: Node) -> list[dict[str, Any]]:
+def unchanged_files(context: OutputContext, run: RunState, node: Node) -> list[dict[str, Any]]:
     """What the ledger keeps of an output's files that stay as they are; a sidecar is staged anew where other records stand rejected than it counts."""
     head = cast("Entry", context.head)
     files: list[dict[str, Any]] = head.nodes[node.name]["files"]

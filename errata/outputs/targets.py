@@ -100,13 +100,13 @@ class Targets:
         path = self.configs[node.name].path
         return str(self.outputs[node.name]) if is_local(path) else PathTemplate.parse(path).render(self.tokens[node.name])
 
-    def told(self, node: Node) -> str:
+    def ledger_path(self, node: Node) -> str:
         """The place of an output's table as the ledger keeps it."""
         return below(self.place(node), self.folder)
 
-    def kept(self, node: Node) -> dict[str, str]:
+    def ledger_entry(self, node: Node) -> dict[str, str]:
         """What the ledger keeps of the place of an output's table."""
-        path, wanted = self.told(node), self.configs[node.name].path
+        path, wanted = self.ledger_path(node), self.configs[node.name].path
         named = below(str(self._rendered(wanted, self.tokens[node.name])), self.folder) if is_local(wanted) else path
         return {"path": path} if path == named else {"path": path, "instead_of": named}
 
@@ -114,7 +114,7 @@ class Targets:
         """All outputs by node."""
         return dict(self.outputs)
 
-    def standing(self, plan: Plan, entry: Entry) -> dict[str, Path]:
+    def paths_after(self, plan: Plan, entry: Entry) -> dict[str, Path]:
         """Where the outputs stand after an epoch, which need not have written them; of one in parts, or of one for each source file, the path that their names are made of."""
         found = dict(self.outputs)
         for node in plan.of_kind("output"):
@@ -216,7 +216,7 @@ class Targets:
         if not template.steady:
             return True
         if "mark" in entry and not is_local(config.path):
-            return bool(entry["path"] == self.told(node))
+            return bool(entry["path"] == self.ledger_path(node))
         first = self.folder / entry.get("instead_of", entry["path"])
         return bool(first.parent == path.parent if config.split else first == path)
 

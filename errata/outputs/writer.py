@@ -65,14 +65,14 @@ class Exporter:
         if not self._looks(writer):
             parts = rows.rendered(self.engine, lambda batch: _rendered(writer, shape, batch))
         else:
-            parts = self._told_of_formulas(output, rows.rendered(self.engine, lambda batch: _looked_at(writer, shape, batch)))
+            parts = self._without_marks(output, rows.rendered(self.engine, lambda batch: _looked_at(writer, shape, batch)))
         return [self._file(target, _document(writer, parts))]
 
     def _looks(self, writer: Any) -> bool:
         """Whether formulas are looked for: until some are found."""
         return bool(writer.looks_for_formulas) and not self.exports.formulas
 
-    def _told_of_formulas(self, output: Output, parts: Iterator[bytes]) -> Iterator[bytes]:
+    def _without_marks(self, output: Output, parts: Iterator[bytes]) -> Iterator[bytes]:
         """The parts without their mark; warns of the first that has formulas, in a run once."""
         for part in parts:
             if part.startswith(HAS_FORMULAS):

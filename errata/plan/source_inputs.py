@@ -24,7 +24,7 @@ def discovered(node: Node, plan: Plan) -> Sequence[FileStat]:
     if operator.versioned:
         return ()
     if operator.config.service is not None:
-        return kept_records(operator)
+        return stored_records(operator)
     config = operator.config
     files = config.files
     query = FileQuery(
@@ -43,7 +43,7 @@ def file_name(operator: SourceNode) -> str:
     return f"<source:{operator.name}>"
 
 
-def kept_records(operator: SourceNode) -> Sequence[FileStat]:
+def stored_records(operator: SourceNode) -> Sequence[FileStat]:
     """The file of kept records under the source's own name; nothing before the first fetch."""
     path = operator.kept
     if path is None or not path.is_file():

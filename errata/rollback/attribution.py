@@ -121,10 +121,10 @@ class Attributions:
 
     def _record_blames(self, source: str, failures: Mapping[bytes, Failure]) -> dict[bytes, Attribution]:
         numbers = self.places.numbers(source, failures)
-        return {key: Attribution(f"{source}:{key.hex()}", _cause(source, numbers.get(key), key), self._told(one)) for key, one in failures.items()}
+        return {key: Attribution(f"{source}:{key.hex()}", _cause(source, numbers.get(key), key), self._error_members(one)) for key, one in failures.items()}
 
     def _row_blame(self, failure: Failure) -> Attribution:
-        return Attribution(f"{failure.node}:{failure.key.hex()}", f"rollback:{failure.lead.node}:{self._group_text(failure)}", self._told(failure))
+        return Attribution(f"{failure.node}:{failure.key.hex()}", f"rollback:{failure.lead.node}:{self._group_text(failure)}", self._error_members(failure))
 
     def _group_text(self, failure: Failure) -> str:
         node = cast("Aggregate", self.plan[failure.lead.node].operator)
@@ -133,9 +133,9 @@ class Attributions:
 
     def trigger_error(self, failure: Failure) -> dict[str, Any]:
         """What the DLQ says of a failed row of an aggregate."""
-        return {"by": self._row_blame(failure).by, **self._told(failure)}
+        return {"by": self._row_blame(failure).by, **self._error_members(failure)}
 
-    def _told(self, failure: Failure) -> dict[str, str]:
+    def _error_members(self, failure: Failure) -> dict[str, str]:
         error, node = failure.error, self.plan[failure.node]
         stage = error.get("stage") or f"{node.kind}:{node.name}"
         route = error.get("route") or branch_of(self.plan, node, bare(failure.key))

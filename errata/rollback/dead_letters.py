@@ -17,7 +17,7 @@ from errata.rollback.provenance import GROUP_REJECT, branches, is_group_reject, 
 from errata.rollback.record_locations import PLACE, Places, SourceState
 from errata.state.node_tables import Tables
 from errata.state.run_state import RunState
-from errata.state.trigger_table import Trigger, standing
+from errata.state.trigger_table import Trigger, live_triggers
 from operators.core.run_values import RunValues
 from storage.state.entry import Entry
 from storage.state.location import State
@@ -53,7 +53,7 @@ class Rejects:
         self.values = values
         self.places = places
 
-    def standing(self, nodes: Iterable[str], triggers: Sequence[Trigger]) -> pl.DataFrame:
+    def live_rejects(self, nodes: Iterable[str], triggers: Sequence[Trigger]) -> pl.DataFrame:
         """All live rejects of the nodes named, by source, file and row; those without a source record behind them, and last rows of aggregates that rolled records back."""
         found = [self._of_node(self.plan[name]) for name in nodes]
         rows = pl.concat([pl.DataFrame(schema=COLUMNS), *found], how="diagonal")
@@ -69,7 +69,7 @@ class Rejects:
             own = [(at, one.key, one.epoch, one.text) for at, one in known if one.node == name]
             schema = {"at": pl.Int64, "key": pl.Binary, "epoch": pl.Int64, "error": pl.String}
             fields = {field: FIELD + field for field in fields_above(self.plan, name)}
-            told = self._told(self.plan[name], pl.DataFrame(own, schema=schema, orient="row"), fields)
+            told = self._described(self.plan[name], pl.DataFrame(own, schema=schema, orient="row"), fields)
             found.append(told.with_columns(pl.col("fields").struct.field(field).alias(column) for field, column in fields.items()).drop("fields", strict=False))
         return pl.concat(found, how="diagonal").sort("at").drop("at")
 
@@ -92,13 +92,13 @@ class Rejects:
         known = pl.DataFrame({"file": rows.column("_file"), "row": rows.column("_row")}) if "_file" in rows.column_names else None
         lead = kept.select(pl.lit(node.name).alias("source"), records.alias("record")).hstack(self.places.of(node.name, records, known))
         group = pl.Series("group", groups_in(rows, node.operator.output, key_fields(node)), dtype=pl.Binary)
-        told = self._told(node, kept, node.operator.output.data)
+        told = self._described(node, kept, node.operator.output.data)
         unread = pl.col("fields").struct  # of a record whose cells could not be read their texts are in the error
         found = told.hstack(lead).with_columns(group, *_fields(node, rows))
         return found.with_columns(pl.coalesce(unread.field(name), FIELD + name).alias(FIELD + name) for name in node.operator.output.data).drop("fields", strict=False)
 
     def _of_operator(self, node: Node, kept: pl.DataFrame) -> pl.DataFrame:
-        told = self._told(node, kept)
+        told = self._described(node, kept)
         lead = leads_of_rejects(node, kept["key"], told["category"] == GROUP_REJECT)
         rows = told.hstack(lead)
         found = [rows.filter(pl.col("lead").is_null())]
@@ -109,7 +109,7 @@ class Rejects:
         single = pl.when(~pl.col("grouped"))
         return pl.concat(found, how="diagonal").with_columns(source=single.then("lead"), record=single.then("record")).drop("lead", "grouped")
 
-    def _told(self, node: Node, kept: pl.DataFrame, fields: Iterable[str] = ()) -> pl.DataFrame:
+    def _described(self, node: Node, kept: pl.DataFrame, fields: Iterable[str] = ()) -> pl.DataFrame:
         """Rows of a node (`key`, `epoch`, `error`) with the members of their errors, and with the wanted `fields`.
 
         The members of a group share one error, which is read once.
@@ -158,8 +158,8 @@ def fields_of_groups(run: RunState, node: Node, keys: Iterable[bytes]) -> dict[b
 def rejects_now(run: RunState, plan: Plan, places: Places) -> pl.DataFrame:
     """All live rejects while a run is under way."""
     found = Rejects(plan, run.tables, run.engine, run.values, places)
-    triggers = standing(run.tables.triggers) if run.rejected_live(TRIGGERS) else []
-    return found.standing((node.name for node in plan if run.rejected_live(node.name)), triggers)
+    triggers = live_triggers(run.tables.triggers) if run.rejected_live(TRIGGERS) else []
+    return found.live_rejects((node.name for node in plan if run.rejected_live(node.name)), triggers)
 
 
 
@@ -211,5 +211,5 @@ def rejects_at(entry: Entry, plan: Plan, state: State, engine: Engine, nodes: Se
     values = RunValues.none()
     places = Places(plan, tables, engine, values, SourceState.left(entry, plan), entry.epoch)
     found = Rejects(plan, tables, engine, values, places)
-    rows = standing(tables.triggers, entry.epoch) if entry.nodes.get(TRIGGERS, {}).get("rejected_live") else []
-    return found.standing(nodes, rows)
+    rows = live_triggers(tables.triggers, entry.epoch) if entry.nodes.get(TRIGGERS, {}).get("rejected_live") else []
+    return found.live_rejects(nodes, rows)

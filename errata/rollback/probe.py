@@ -12,7 +12,7 @@ from changelog.rows import Rows
 from errata.plan.correlation import ranks
 from errata.plan.plan import Node, Plan
 from errata.plan.steps import DataStep
-from errata.state.node_tables import entered, stands
+from errata.state.node_tables import qualify_input, visible_rows
 from errata.state.run_state import RunState
 from operators.core.operator import Linear
 from operators.core.row_type import CK
@@ -47,6 +47,6 @@ def _rows(run: RunState, plan: Plan, node: Node, frames: Mapping[str, Rows | Non
     for index, (name, port) in enumerate(node.inputs):
         above = frames[name]
         if above is not None:
-            rows = entered(stands(above, plan[name], port, node), node, index)
+            rows = qualify_input(visible_rows(above, plan[name], port, node), node, index)
             parts.append(cast("Linear", node.operator).images(rows, index, run.values_of(node)))
     return parts[0].union(*parts[1:]) if parts else None

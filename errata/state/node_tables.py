@@ -117,13 +117,13 @@ class Tables:
             return found if choose is None else choose(found)
         [(name, port)] = node.inputs
         above, chosen = self.plan[name], choose
-        return self.live(engine, above, values, at, lambda rows: chosen(_images_of_live(node, [entered(stands(rows, above, port, node), node, 0)], values)))
+        return self.live(engine, above, values, at, lambda rows: chosen(_images_of_live(node, [qualify_input(visible_rows(rows, above, port, node), node, 0)], values)))
 
     def _inputs(self, node: Node, read: Callable[[Node], Rows]) -> Iterator[Rows]:
         """The rows at each input of a node, out of the rows that `read` returns for the nodes upstream."""
         for index, (name, port) in enumerate(node.inputs):
             above = self.plan[name]
-            yield entered(stands(read(above), above, port, node), node, index)
+            yield qualify_input(visible_rows(read(above), above, port, node), node, index)
 
     def rejects(self, engine: Engine, node: Node, at: int | None = None) -> Rows:
         """The live rejects of a node with `_epoch`, also of a node that stores no other rows."""
@@ -249,7 +249,7 @@ def without_removed(states: Rows) -> Rows:
     return states.where(some_set([name for name in states.columns if name != "_key"]))
 
 
-def stands(rows: Rows, node: Node, port: str | None, consumer: Node) -> Rows:
+def visible_rows(rows: Rows, node: Node, port: str | None, consumer: Node) -> Rows:
     """The rows of a node that a consumer of a port reads: no rejects, none of the node's own columns."""
     rows = rows.accepted
     condition = _seen(rows.columns, node, consumer)
@@ -268,7 +268,7 @@ def _seen(columns: Collection[str], node: Node, consumer: Node) -> Predicate | N
     return good if good is None or not node.is_source else good | is_set("_counted")
 
 
-def entered(rows: Rows, node: Node, index: int) -> Rows:
+def qualify_input(rows: Rows, node: Node, index: int) -> Rows:
     """The rows as an input of a node: source variables carry the name of the input of a merge or combine."""
     return rows.renamed(qualifying(rows.columns, node.entries[index])) if index < len(node.entries) else rows
 

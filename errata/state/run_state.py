@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from changelog.algebra import consolidate
 from changelog.rows import Rows
 from errata.plan.plan import Node, Plan
-from errata.state.node_tables import Tables, entered, stands, stored_rows
+from errata.state.node_tables import Tables, qualify_input, stored_rows, visible_rows
 from errata.state.scalar_inputs import ScalarInputs, SourceCounts
 from operators.core.evaluate import Narrow, as_it_is
 from operators.core.operator import Operator
@@ -144,7 +144,7 @@ class RunState:
         """Whether every input of a node has a small delta."""
         return all(self.engine.limits.are_small(self.done[name].bound) for name, _ in node.inputs)
 
-    def brought(self, node: Node) -> Rows | None:
+    def net_delta(self, node: Node) -> Rows | None:
         """The delta of a node, consolidated; None where nothing changed."""
         delta = self.done[node.name]
         return consolidate(delta.rows) if delta.rows is not None and delta.loose else delta.rows
@@ -158,7 +158,7 @@ class RunState:
         name, port = node.inputs[index]
         above = self.plan[name]
         self.engine.also_reads(self.live_bound(name))
-        rows = self.tables.live(self.engine, above, self.values, choose=lambda rows: entered(stands(rows, above, port, node), node, index).through(narrow))
+        rows = self.tables.live(self.engine, above, self.values, choose=lambda rows: qualify_input(visible_rows(rows, above, port, node), node, index).through(narrow))
         return rows.without("_epoch").as_frame()
 
     def note_scalars(self, node: Node) -> None:

@@ -37,7 +37,7 @@ class Trigger:
         return json.dumps(dict(self.error), ensure_ascii=False)
 
 
-def standing(table: ChangelogTable, at: int | None = None) -> list[Trigger]:
+def live_triggers(table: ChangelogTable, at: int | None = None) -> list[Trigger]:
     """The live triggers after an epoch (None: the last)."""
     if not table.exists():
         return []
@@ -54,7 +54,7 @@ def standing(table: ChangelogTable, at: int | None = None) -> list[Trigger]:
 
 def replace_triggers(table: ChangelogTable, now: Sequence[Trigger], epoch: int) -> bool:
     """Bring the table to these triggers. True where something changed."""
-    before = {one.identity: one.text for one in standing(table, epoch - 1)}
+    before = {one.identity: one.text for one in live_triggers(table, epoch - 1)}
     after = {one.identity: one.text for one in now}
     rows = [(int(Op.RETRACT), key, text) for key, text in before.items() if after.get(key) != text]
     rows += [(int(Op.APPEND), key, text) for key, text in after.items() if before.get(key) != text]

@@ -102,13 +102,13 @@ def measured(pipeline: LoadedPipeline, options: RunOptions, run: Callable[[RunOp
     if not places.any:
         return run(options)
     state = Measured(datetime.now(UTC), monotonic())
-    with _told(places, pipeline, options, state) as heard:
+    with _reported(places, pipeline, options, state) as heard:
         state.result = run(heard)
     return state.result
 
 
 @contextmanager
-def _told(places: Places, pipeline: LoadedPipeline, options: RunOptions, state: Measured) -> Iterator[RunOptions]:
+def _reported(places: Places, pipeline: LoadedPipeline, options: RunOptions, state: Measured) -> Iterator[RunOptions]:
     from errata.telemetry.openlineage import Lineage  # only runs that somebody watches need it
 
     def listener(event: Event) -> None:
@@ -183,7 +183,7 @@ def _content(pipeline: LoadedPipeline, options: RunOptions, state: Measured, end
     return {
         "execution_id": name, "schema_version": SCHEMA_VERSION, "pipeline_name": pipeline.plan.settings.name, "config_path": _pipeline_file(pipeline),
         "hostname": socket.gethostname(), "started_at": _rfc3339(state.started), "finished_at": _rfc3339(finished),
-        "duration_ms": round((monotonic() - state.began) * 1000), "exit_code": ended.exit_code, **_standing(pipeline, head), **(counted(ended.counts) if ended.counts else {}),
+        "duration_ms": round((monotonic() - state.began) * 1000), "exit_code": ended.exit_code, **_live_counts(pipeline, head), **(counted(ended.counts) if ended.counts else {}),
         "execution_mode": _mode(pipeline), "peak_rss_bytes": _peak_bytes(), "thread_count": _threads(pipeline, options),
         "error": ended.error, "batch_id": options.batch_id or name, "engine": state.engine or _engine(pipeline, options), "epoch": head.epoch if head else None,
         "correlation": {"retract": _retracted(pipeline, result)}, "committed": result.committed, "warnings": state.warnings, "changes": {node: dict(ops) for node, ops in result.counts.items()},
@@ -198,7 +198,7 @@ def _head(pipeline: LoadedPipeline) -> Entry | None:
         return None
 
 
-def _standing(pipeline: LoadedPipeline, head: Entry | None) -> dict[str, Any]:
+def _live_counts(pipeline: LoadedPipeline, head: Entry | None) -> dict[str, Any]:
     """Live records and present files after the run."""
     nodes: Mapping[str, Any] = head.nodes if head else {}
     present = present_files(head) if head else []
