@@ -111,3 +111,13 @@ def engine(request: pytest.FixtureRequest) -> Engine:
 def sail() -> Engine:
     """The engine without a JVM, for what does not depend on the engine."""
     return engine_of(EngineChoice(kind="sail"))
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """Return a folder for the test: in memory where there is room, on a disk for a test marked `disk`."""
+    if not request.node.get_closest_marker("disk"):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        yield Path(folder)

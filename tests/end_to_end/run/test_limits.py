@@ -47,6 +47,7 @@ def test_too_little_memory_is_e310(tmp_path: Path) -> None:
     assert not (tmp_path / "out.csv").exists()
 
 
+@pytest.mark.disk
 def test_a_spill_cap_that_is_reached_is_e320(tmp_path: Path) -> None:
     (tmp_path / "spilled").mkdir()
     (tmp_path / "errata.toml").write_text('[storage.spill]\ndir = "spilled"\ndisk_cap_bytes = 1000\n')

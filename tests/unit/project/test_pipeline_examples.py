@@ -106,6 +106,7 @@ def test_a_file_that_cannot_be_read_has_no_further_problems(text: str | None, co
     assert [one.code for one in caught.value.diagnostics] == [code]
 
 
+@pytest.mark.disk
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_example(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if case.code == "E330" and filesystem(Path("/dev/shm")) != "memory":

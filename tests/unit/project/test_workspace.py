@@ -31,6 +31,7 @@ def test_without_a_file_the_pipeline_s_own_folder(tmp_path: Path) -> None:
     assert (found.folder, found.file) == (tmp_path, None)
 
 
+@pytest.mark.disk
 def test_sizes_are_decimal(tmp_path: Path) -> None:
     (tmp_path / "errata.toml").write_text('[storage.spill]\ndir = "."\ndisk_cap_bytes = "10GB"\n')
     assert find_workspace(tmp_path / "p.yaml").settings.storage.spill.disk_cap_bytes == 10_000_000_000
@@ -48,6 +49,7 @@ def test_sizes_are_decimal(tmp_path: Path) -> None:
         ("[storage.staging]\nenabled = true\n", [("E332", 1, 10)]),
     ],
 )
+@pytest.mark.disk
 def test_findings(text: str, found: list[tuple[str, int, int]], tmp_path: Path) -> None:
     assert _codes(tmp_path, text) == found
 
