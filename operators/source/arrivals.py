@@ -36,12 +36,12 @@ class Arrival:
         return self.turns[-1][0] if self.turns else 0
 
 
-def arrivals_in(told: Iterable[Mapping[str, Any]]) -> dict[str, Arrival]:
+def arrivals_in(summaries: Iterable[Mapping[str, Any]]) -> dict[str, Arrival]:
     """The arrivals of a source's files by path. In: the source's summaries in the ledger, oldest first."""
     found: dict[str, Arrival] = {}
     began: dict[str, int] = {}
     turn = 0
-    for summary in told:
+    for summary in summaries:
         before = {path: Arrival(tuple((at, rows) for at, rows in turns)) for path, turns in summary.get(KEY, {}).items()}
         turn = max([turn + 1, *(one.last for one in before.values())])
         for file in summary["files"]:
@@ -106,5 +106,5 @@ def replaced_places(events: DataFrame, splits: Sequence[Split], engine: Engine) 
     columns = {"_first": [one.first for one in splits], "_place": [one.place for one in splits], "_behind": [one.behind for one in splits], "_last": [one.last for one in splits]}
     pieces = engine.from_arrow(pa.table(columns, pa.schema([(name, pa.int64()) for name in columns])))
     inside = (F.col("_order") == F.col("_first")) & (F.col("_row") > F.col("_behind")) & (F.col("_row") <= F.col("_last"))
-    told = events.join(F.broadcast(pieces), inside, "left").withColumn("_order", F.coalesce("_place", "_order"))
-    return told.drop(*columns)
+    placed = events.join(F.broadcast(pieces), inside, "left").withColumn("_order", F.coalesce("_place", "_order"))
+    return placed.drop(*columns)

@@ -53,9 +53,9 @@ def deliver(request: IngestRequest, marks: Callable[[DataFrame], DataFrame], *, 
     for text in () if again else _taken_otherwise(request, events, first_wins=first_wins):
         request.warn(f"source '{request.source.name}': {text}")
     rows = _replayed(request, events, first_wins=first_wins) if again else _netted(request, events, first_wins=first_wins)
-    told = rows.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(request.fresh_cause)).otherwise(F.lit(request.cause)))
+    marked = rows.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(request.fresh_cause)).otherwise(F.lit(request.cause)))
     bound = None if again or changes.changed else sum(part.size for part in parts)
-    return IngestResult(Rows(request.engine, frame=told), request.prior is not None, tuple(now.values()), (), bound)
+    return IngestResult(Rows(request.engine, frame=marked), request.prior is not None, tuple(now.values()), (), bound)
 
 
 def _parts(request: IngestRequest, *, again: bool) -> list[Part]:
@@ -88,8 +88,8 @@ def _whole_history(request: IngestRequest) -> Sequence[Part]:
     """Return all present files, marking the ones that were overwritten since they were read."""
     overwritten, added = ({record.path for record in records} for records in (request.delivered.changed, request.delivered.added))
     here = [record for record in request.changes.now if record.present]
-    told = [replace(record, replaced=True) if record.path in overwritten else record for record in here]
-    return whole(request.changes, [replace(record, arrived=request.epoch) if record.path in overwritten | added else record for record in told])
+    marked = [replace(record, replaced=True) if record.path in overwritten else record for record in here]
+    return whole(request.changes, [replace(record, arrived=request.epoch) if record.path in overwritten | added else record for record in marked])
 
 
 def _taken_otherwise(request: IngestRequest, events: DataFrame, *, first_wins: bool) -> Iterator[str]:
@@ -111,8 +111,8 @@ def _passed_over(request: IngestRequest, events: DataFrame) -> tuple[int, str] |
     places = request.engine.from_arrow(pa.table({"_file": [name for name, _ in here], "_stands": pa.array([order for _, order in here], pa.int64())}))
     old = stood.select("_key", "_file", fingerprint(stood, compared).alias("_old_print")).join(places, "_file").drop("_file")
     same = alike(F.col("_old_print"), F.col("_print"), len(image_parts(stood, compared)))
-    told = events.where(F.col("_error").isNull()).withColumn("_print", fingerprint(events, compared)).select("_key", "_file", "_order", "_print")
-    passed = told.join(old, "_key").where((F.col("_stands") > F.col("_order")) & ~same)
+    marked = events.where(F.col("_error").isNull()).withColumn("_print", fingerprint(events, compared)).select("_key", "_file", "_order", "_print")
+    passed = marked.join(old, "_key").where((F.col("_stands") > F.col("_order")) & ~same)
     [found] = request.engine.to_arrow(passed.agg(F.count(F.lit(1)).alias("count"), F.min("_file").alias("file"))).to_pylist()
     return (found["count"], found["file"]) if found["count"] else None
 
@@ -139,9 +139,9 @@ def _replayed(request: IngestRequest, events: DataFrame, *, first_wins: bool) ->
         rows = net_changes(events, None, names, compared, first_wins=first_wins)
         return rows if stood is None else diff(stood, rows.drop("_op"), request.cause, compare=compared)
     new, good = _is_new(request), F.col("_error").isNull()
-    told = _with_presence(stood, events, of_present_content=bool(earlier) and not first_wins)
+    marked = _with_presence(stood, events, of_present_content=bool(earlier) and not first_wins)
     lasting = F.col("_file").isin(gone) | (good & (F.col("_file").isin(fresh) | (F.col("_file").isin(earlier) & ~F.col("_there"))))
-    kept, lasts = told.where(~lasting & ~F.col("_file").isin(fresh)), told.where(lasting)
+    kept, lasts = marked.where(~lasting & ~F.col("_file").isin(fresh)), marked.where(lasting)
     again = net_changes(_standing(events.where(~new), kept, lasts), None, names, compared, first_wins=first_wins)
     base = united(*(rows.select("_key", *map(column, names)) for rows in (again, lasts)))
     rows = diff(stood, base, request.cause, compare=compared)
@@ -182,14 +182,14 @@ def _standing(events: DataFrame, kept: DataFrame, lost: DataFrame) -> DataFrame:
     places = kept.select("_file", "_row", F.col("_error").isNotNull().alias("_was_reject"))
     again = events.join(places, ["_file", "_row"])
     taken = united(*(rows.where(F.col("_error").isNull()).select("_key") for rows in (kept, lost))).distinct().withColumn("_taken", F.lit(True))
-    told = again.join(taken, "_key", "left")
+    marked = again.join(taken, "_key", "left")
     beside = F.col("_was_reject") & F.col("_error").isNull() & F.coalesce(F.col("_taken"), F.lit(False))
     rejected = beside & F.col("_wrong").isNotNull()  # it took back what was not there, and would now take what came later
-    told = told.where(~beside | F.col("_wrong").isNotNull()).withColumn("_rejected", rejected)
-    told = told.withColumns({"_error": F.when(F.col("_rejected"), F.col("_wrong")).otherwise(F.col("_error")), "_stays": F.col("_stays") | F.col("_rejected")})
-    told = told.withColumn("_key", F.when(F.col("_rejected"), place_key()).otherwise(F.col("_key")))
+    marked = marked.where(~beside | F.col("_wrong").isNotNull()).withColumn("_rejected", rejected)
+    marked = marked.withColumns({"_error": F.when(F.col("_rejected"), F.col("_wrong")).otherwise(F.col("_error")), "_stays": F.col("_stays") | F.col("_rejected")})
+    marked = marked.withColumn("_key", F.when(F.col("_rejected"), place_key()).otherwise(F.col("_key")))
     wrong = F.when(F.col("_was_reject") & ~F.col("_rejected"), F.col("_wrong"))
-    return told.withColumn("_wrong", wrong).select(*map(column, events.columns))
+    return marked.withColumn("_wrong", wrong).select(*map(column, events.columns))
 
 
 def _with_keys(request: IngestRequest, rows: DataFrame) -> DataFrame:
@@ -201,8 +201,8 @@ def _with_keys(request: IngestRequest, rows: DataFrame) -> DataFrame:
 
 def rejected(rows: DataFrame, wrong: Column, category: str, detail: Column) -> DataFrame:
     """Return records with those where `wrong` is true as rejects: keyed by place, with category and detail."""
-    told = rows.withColumn("_error", F.when(wrong, error(category, detail)).otherwise(F.col("_error")))
-    return told.withColumn("_key", F.when(F.col("_error").isNull(), F.col("_key")).otherwise(place_key()))
+    marked = rows.withColumn("_error", F.when(wrong, error(category, detail)).otherwise(F.col("_error")))
+    return marked.withColumn("_key", F.when(F.col("_error").isNull(), F.col("_key")).otherwise(place_key()))
 
 
 def error(category: str, detail: Column) -> Column:
@@ -227,9 +227,9 @@ def net_changes(events: DataFrame, stood: DataFrame | None, names: Sequence[str]
         first_wins: Whether the first event decides.
     """
     by_key = Window.partitionBy("_key").orderBy(*_places(first_wins))
-    told = events.withColumns({"_before": F.lag("_stays").over(by_key), "_final": F.lead("_stays").over(by_key).isNull()})
-    told = told.where(F.col("_final") | F.col("_wrong").isNotNull()).withColumn("_print", fingerprint(told, compared))
-    joined = told.withColumns({"_known": F.lit(False), "_same": F.lit(False)}) if stood is None else _beside(told, stood, names, compared)
+    marked = events.withColumns({"_before": F.lag("_stays").over(by_key), "_final": F.lead("_stays").over(by_key).isNull()})
+    marked = marked.where(F.col("_final") | F.col("_wrong").isNotNull()).withColumn("_print", fingerprint(marked, compared))
+    joined = marked.withColumns({"_known": F.lit(False), "_same": F.lit(False)}) if stood is None else _beside(marked, stood, names, compared)
     code = joined.withColumn("_code", F.explode(F.array_compact(F.array(*_codes(first_wins)))))
     return code.select(_op().alias("_op"), _key().alias("_key"), *(_value(name, has_old=stood is not None).alias(name) for name in names))
 
@@ -239,11 +239,11 @@ def _places(first_wins: bool) -> list[Column]:
     return [place.desc() for place in places] if first_wins else places
 
 
-def _beside(told: DataFrame, stood: DataFrame, names: Sequence[str], compared: Sequence[str]) -> DataFrame:
+def _beside(marked: DataFrame, stood: DataFrame, names: Sequence[str], compared: Sequence[str]) -> DataFrame:
     """Return the events with the prior row of their key."""
     old = stood.select("_key", F.struct(*map(column, names)).alias(_OLD), fingerprint(stood, compared).alias("_old_print"))
     same = alike(F.col("_old_print"), F.col("_print"), len(parts(stood, compared)))
-    return told.join(old, "_key", "left").withColumns({"_known": F.col(_OLD).isNotNull(), "_same": same})
+    return marked.join(old, "_key", "left").withColumns({"_known": F.col(_OLD).isNotNull(), "_same": same})
 
 
 def _codes(first_wins: bool) -> list[Column]:
