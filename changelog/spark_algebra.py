@@ -25,11 +25,14 @@ def fold(
     op_rows: DataFrame, at: int | None = None, *,
     has_negatives: bool = True, taken: DataFrame | None = None, narrow: Callable[[DataFrame], DataFrame] = lambda rows: rows,
 ) -> DataFrame:  # fmt: skip
-    """The fold: the rows that stand after epoch `at` (default: after the last).
+    """Return the live rows: `_epoch`, `_key` and image. A positive row is live unless a later epoch takes its key back.
 
-    In: stored op rows (`_epoch`, `_op`, `_key`, `_cause`, image). Out: `_epoch`, `_key`, image of the live rows. A positive row
-    stands unless a later epoch takes its key back. `has_negatives=False` skips the join where nothing was ever taken back. `taken`: which keys
-    were (`_key`, `_epoch`), where that was read by itself. `narrow` chooses rows by what they hold, and may shape them: what it leaves out is not folded.
+    Args:
+        op_rows: Stored op rows: `_epoch`, `_op`, `_key`, `_cause` and image.
+        at: The epoch after which rows are live; by default the last one.
+        has_negatives: False skips the join, where nothing was ever retracted.
+        taken: The retracted keys (`_key`, `_epoch`), where they were read separately.
+        narrow: Chooses and shapes rows by their content. The others are not folded.
     """
     rows = op_rows if at is None else op_rows.where(F.col(EPOCH) <= at)
     standing = narrow(chosen(rows.where(is_positive(F.col(OP))), [name for name in rows.columns if name not in (OP, CAUSE)]))
@@ -75,9 +78,12 @@ def consolidate(delta: DataFrame, ops: Collection[Op] | None = None, compare: Se
     """The net change of each key, with at most one row of each sign; `_epoch`, where there is one, is dropped.
 
     Equal images of opposite sign cancel, what is left becomes `-C`/`+C` where both signs are left and `-R` or `+A` where one is.
-    `ops` is what the caller knows the delta to hold: with appends alone it is returned as it is, without a shuffle. With
-    `compare`, a correction that shows in none of these columns vanishes too. Both rows of a correction have the cause of the row
-    brought in; of several causes of one image, the first in order of text stands.
+    Both rows of a correction have the cause of the row brought in; of several causes of one image, the first in text order wins.
+
+    Args:
+        delta: Op rows.
+        ops: The operations that the delta may hold, if known. Appends alone are returned unchanged, without a shuffle.
+        compare: Columns that count. A correction that shows in none of them vanishes too.
     """
     return delta.drop(EPOCH) if only_appends(ops) else repair(_cancelled(delta), compare=compare)
 
@@ -129,7 +135,7 @@ def _unpaired(pairs: DataFrame, keys: Sequence[str], names: Sequence[str]) -> Da
 def repair(delta: DataFrame, ops: Collection[Op] | None = None, compare: Sequence[str] | None = None) -> DataFrame:
     """`consolidate` for a delta with at most one row of each sign a key, as a row-wise map or filter of a consolidated one gives.
 
-    A hash join instead of sorts; it reads `delta` twice, each row once. Arguments and result are those of `consolidate`.
+    A hash join instead of sorts; it reads `delta` twice, each row once. Arguments and result as in `consolidate`.
     """
     if only_appends(ops):
         return delta.drop(EPOCH)
@@ -158,7 +164,7 @@ def _net(old: DataFrame, new: DataFrame, names: Sequence[str], compare: Sequence
 
 
 def _both(old_live: DataFrame, new_live: DataFrame) -> list[str]:
-    """The image's columns of two live frames, those of the new one first."""
+    """Return the image columns of two live frames, the new frame's first."""
     return [*image_columns(new_live), *(name for name in image_columns(old_live) if name not in new_live.columns)]
 
 
@@ -170,7 +176,7 @@ def undone(live_rows: DataFrame, delta: DataFrame) -> DataFrame:
 
 
 def _halves(delta: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """The rows that a delta takes back, and those that it brings in."""
+    """Return the rows that a delta retracts, and the rows that it brings in."""
     return delta.where(is_negative(F.col(OP))), delta.where(is_positive(F.col(OP)))
 
 
@@ -187,7 +193,7 @@ def _joined(old: DataFrame, new: DataFrame, keys: Sequence[str], names: Sequence
 
 
 def _widened(frame: DataFrame, other: DataFrame, names: Sequence[str], cause: str) -> DataFrame:
-    """`_key`, `_cause` and the columns `names` of a frame, with nulls in those that only `other` has."""
+    """Return `_key`, `_cause` and the columns `names` of a frame, with nulls in columns that only `other` has."""
     types = {field.name: field for field in (*other.schema.fields, *frame.schema.fields)}
     values = [column(name) if name in frame.columns else F.lit(None).cast(types[name].dataType).alias(name) for name in names]
     return told(frame.select(KEY, F.lit(cause).alias(CAUSE), *values), with_envelope([types[name] for name in names], KEY, CAUSE))

@@ -124,7 +124,7 @@ def _has_arms(value: ast.Expr | None) -> bool:
 
 
 def _broken(value: ast.Expr) -> list[str]:
-    """The lines of an expression that stands at the end of a statement; those behind the first are indented by the caller."""
+    """Return the lines of an expression at the end of a statement. The caller indents all lines but the first."""
     if isinstance(value, ast.Match):
         return _match_lines(value)
     if isinstance(value, ast.If):

@@ -44,7 +44,7 @@ class InputError(FormatError):
 
     @property
     def place(self) -> str:
-        """`line 3, byte 57`, as far as it is known."""
+        """Return the known part of the place, such as `line 3, byte 57`."""
         return ", ".join(f"{name} {number}" for name, number in (("line", self.line), ("byte", self.offset)) if number is not None)
 
     def in_text(self, data: Buffer) -> InputError:

@@ -217,7 +217,7 @@ class Pull:
         return self._url(lambda at: at, url)
 
     def _url(self, made: Callable[[httpx.URL], httpx.URL], base: str | httpx.URL) -> httpx.URL:
-        """The result of `made` for a URL, parts of which the server may have sent. Raises InputError where it is no URL or too long."""
+        """Return the result of `made` for a URL; the server may have sent parts of it. Raises InputError if it is no URL or too long."""
         try:
             return made(httpx.URL(base))
         except (httpx.InvalidURL, ValueError) as wrong:
