@@ -41,7 +41,7 @@ class Column:
         name: its name in the file
         type: its declared type, as the source's schema writes it (`int`, `nullable(date)`)
         optional: only some records have the field. A record whose cell is null lacks it; a null that the record has is the JSON text `null`.
-        required: every file of the source has it, else the run ends (E225)
+        required: every file of the source has it, else the run ends (E238)
         declared: its name in the schema, where `source_name` gives the file another one
     """
 
@@ -195,7 +195,7 @@ class ReadPlan:
         """The undeclared columns among the names of a file, in their order; none where they are dropped.
 
         Raises:
-            InputError: the policy refuses one, there are too many, a name is too long, or (E226) one has the schema's name of a column that files call
+            InputError: the policy refuses one, there are too many, a name is too long, or (E239) one has the schema's name of a column that files call
                 something else
         """
         if self.on_unmapped == "drop":
@@ -208,7 +208,7 @@ class ReadPlan:
         renamed = {column.label: column.name for column in self.declared}
         if taken := next((name for name in found if name in renamed), None):
             way = "rename it in the file, or set on_unmapped to drop"
-            raise InputError(file, f"E226: undeclared column '{taken}' has the name that the schema gives to '{renamed[taken]}': {way}", line=line)
+            raise InputError(file, f"E239: undeclared column '{taken}' has the name that the schema gives to '{renamed[taken]}': {way}", line=line)
         return tuple(Column(name, type_) for name in found)
 
     def check_names(self, names: Sequence[str], file: str, line: int | None = None) -> None:

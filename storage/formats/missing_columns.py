@@ -25,7 +25,7 @@ def missing_columns(
     numbered: bool = False,
     noun: str = "column",
 ) -> InputError:
-    """The error (E225) of a file that lacks declared columns.
+    """The error (E238) of a file that lacks declared columns.
 
     Args:
         plan: what the source reads
@@ -40,13 +40,13 @@ def missing_columns(
     """
     separator = None if numbered or len(lacking) < len(plan.declared) else _separator_in(text, delimiter, plan)
     if separator is not None:
-        message = f"E225: none of the declared columns is in the header; its delimiter seems to be {separator!r}: set options.delimiter"
+        message = f"E238: none of the declared columns is in the header; its delimiter seems to be {separator!r}: set options.delimiter"
         return InputError(file, message, line=line)
     likely = [(column, _likely(column.name, names, plan)) for column in lacking]
     missing = ", ".join(f"'{column.name}'{f' (it has {found!r})' if found else ''}" for column, found in likely[:_SHOWN])
     more = f" and {len(likely) - _SHOWN} more" if len(likely) > _SHOWN else ""
     what = f"the file lacks the declared {noun}{'s' if len(lacking) > 1 else ''} {missing}{more}"
-    return InputError(file, f"E225: {what}; {_way_out(likely, names, noun, numbered=numbered)}", line=line)
+    return InputError(file, f"E238: {what}; {_way_out(likely, names, noun, numbered=numbered)}", line=line)
 
 
 def _way_out(likely: Sequence[tuple[Column, str | None]], names: Collection[str], noun: str, *, numbered: bool) -> str:

@@ -89,7 +89,7 @@ def _of_lines(reader: _Reader, data: Buffer, part: Range | None) -> bool:
 def undeclared_fields(reader: _Reader, data: Buffer, name: str) -> tuple[Column, ...]:
     """The members of any record that the schema does not name, in order of first appearance.
 
-    Raises InputError where the policy is reject and there are some, and where required members are missing (E225).
+    Raises InputError where the policy is reject and there are some, and where required members are missing (E238).
     """
     plan = reader.plan
     members = Members.of(plan.declared)

@@ -34,7 +34,7 @@ _AT_ONCE = 64 << 20
 def undeclared_fields(schema: pa.Schema, plan: ReadPlan, name: str) -> tuple[Column, ...]:
     """The columns that the plan does not name, with the type any.
 
-    Raises InputError where the policy is reject and there are some, and where required columns are missing (E225).
+    Raises InputError where the policy is reject and there are some, and where required columns are missing (E238).
     """
     plan.check_names(schema.names, name)
     members = Members.of(plan.declared)

@@ -125,7 +125,7 @@ def record_lines(reader: _Reader, data: Buffer, name: str) -> Iterator[bytes]:
 def undeclared_fields(reader: _Reader, data: Buffer, name: str) -> tuple[Column, ...]:
     """The fields that the schema does not name, in order of first appearance.
 
-    Raises InputError where the policy is reject and there are some, and where required fields are missing (E225).
+    Raises InputError where the policy is reject and there are some, and where required fields are missing (E238).
     """
     plan, met = reader.plan, dict[str, None]()
     number, known = 0, 0

@@ -1,4 +1,4 @@
-"""Deliveries that lack a declared column change nothing; optional columns and names that only files have (E225, docs/guide.md, "Missing columns")."""
+"""Deliveries that lack a declared column change nothing; optional columns and names that only files have (E238, docs/guide.md, "Missing columns")."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_renamed_header_ends_the_run_and_changes_nothing(tmp_path: Path, heade
     before = folder.state_files(), folder.text("out.csv")
     folder.write("rows.csv", f"{header}\n1,10\n2,5\n3,1\n")
     code, told = run(folder)
-    assert (code, "rows.csv" in told, "E225" in told) == (4, True, True)
+    assert (code, "rows.csv" in told, "E238" in told) == (4, True, True)
     assert (folder.state_files(), folder.text("out.csv")) == before
     folder.write("rows.csv", "id,price\n1,10\n2,5\n3,1\n")
     assert run(folder)[0] == 0

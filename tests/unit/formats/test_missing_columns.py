@@ -1,4 +1,4 @@
-"""Files that lack declared columns, optional columns, and columns that have another name in files (E225, E226)."""
+"""Files that lack declared columns, optional columns, and columns that have another name in files (E238, E239)."""
 
 import io
 
@@ -38,7 +38,7 @@ WITHOUT_PRICE = {
 @pytest.mark.parametrize("form", WITHOUT_PRICE)
 def test_a_file_without_a_required_column_is_an_input_error_that_names_the_likely_one(form, policy):
     data, options = WITHOUT_PRICE[form]
-    with pytest.raises(InputError, match=r"^f: .*E225: the file lacks the declared (column|member|element) 'price' \(it has 'Price'\); .*source_name: 'Price'"):
+    with pytest.raises(InputError, match=r"^f: .*E238: the file lacks the declared (column|member|element) 'price' \(it has 'Price'\); .*source_name: 'Price'"):
         reader(form, ID_AND_PRICE, options, on_unmapped=policy).undeclared(data, "f")
 
 
@@ -66,7 +66,7 @@ def test_a_cell_that_cannot_be_read_is_reported_by_the_name_in_the_schema():
 
 def test_an_undeclared_column_does_not_take_a_declared_name():
     one = (required("Price", "float", declared="price"),)
-    with pytest.raises(InputError, match="f: line 1: E226: undeclared column 'price' has the name that the schema gives to 'Price'"):
+    with pytest.raises(InputError, match="f: line 1: E239: undeclared column 'price' has the name that the schema gives to 'Price'"):
         reader("csv", one).undeclared(b"Price,price\n1,2\n", "f")
     assert reader("csv", one, on_unmapped="drop").undeclared(b"Price,price\n1,2\n", "f") == ()
 
@@ -116,7 +116,7 @@ def test_columns_without_a_header_have_numbers_for_names():
 def test_a_member_may_be_absent_from_some_records_but_not_from_all(data, lacks, policy):
     one = reader("json", (required("m.q"),), {"format": "ndjson"}, on_unmapped=policy)
     if lacks:
-        with pytest.raises(InputError, match="E225"):
+        with pytest.raises(InputError, match="E238"):
             one.undeclared(data, "f")
     else:
         one.undeclared(data, "f")

@@ -137,8 +137,8 @@ def test_every_code_of_a_plan_has_an_example() -> None:
 
 ELSEWHERE = {
     "E224": "a run's: tests/unit/formats/test_csv_reader.py",
-    "E225": "a run's: tests/unit/formats/test_missing_columns.py",
-    "E226": "a run's: tests/unit/formats/test_missing_columns.py",
+    "E238": "a run's: tests/unit/formats/test_missing_columns.py",
+    "E239": "a run's: tests/unit/formats/test_missing_columns.py",
     "E228": "a run's: tests/unit/formats/test_limits.py",
     "E229": "a run's: tests/unit/formats/test_limits.py",
     "E233": "a run's: tests/unit/formats/test_limits.py",
