@@ -1,7 +1,8 @@
 """Steps on DataFrames whose schema is known, so that no engine analyses a plan for it.
 
 A Spark Connect DataFrame asks the server for its columns, and the server analyses the whole plan. That takes as long as a small query.
-PySpark caches the answer with the frame. These functions fill the cache with a schema that is known beforehand.
+PySpark caches the answer with the frame. These functions fill the cache with a schema that is known beforehand. Where the cache lies is the
+engine's knowledge: `use_cache` is given it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from changelog.columns import TYPES, column, fields
 from changelog.lazy_imports import F, pa
@@ -54,16 +55,44 @@ class _Named:
         return self.work(batch.rename_columns(list(self.names)) for batch in batches)
 
 
+class SchemaCache(Protocol):
+    """Where a client keeps the schema of a frame."""
+
+    def get(self, frame: DataFrame) -> StructType | None:
+        """The schema of a frame where it is cached, else None."""
+
+    def put(self, frame: DataFrame, schema: StructType) -> None:
+        """Cache the schema of a frame that has none yet. A classic DataFrame is analysed already."""
+
+
+class _NoCache:
+    """Before the first engine: nothing is cached."""
+
+    def get(self, frame: DataFrame) -> StructType | None:
+        return None
+
+    def put(self, frame: DataFrame, schema: StructType) -> None:
+        pass
+
+
+_caches: list[SchemaCache] = [_NoCache()]
+
+
+def use_cache(cache: SchemaCache) -> None:
+    """Take schemas of frames from a client's cache from now on."""
+    _caches[:] = [cache]
+
+
 def told(frame: DataFrame, schema: StructType | None) -> DataFrame:
-    """The frame with its schema in PySpark's cache; None where the schema is not known. A classic DataFrame is analysed already."""
-    if schema is not None and getattr(frame, "_cached_schema", schema) is None:
-        frame._cached_schema = schema  # type: ignore[attr-defined]  # noqa: SLF001  # where PySpark itself keeps it
+    """The frame with its schema cached; None where the schema is not known."""
+    if schema is not None:
+        _caches[0].put(frame, schema)
     return frame
 
 
 def known(frame: DataFrame) -> StructType | None:
     """The schema of a frame where it is cached, else None."""
-    return getattr(frame, "_cached_schema", None)
+    return _caches[0].get(frame)
 
 
 def typed(frame: DataFrame, columns: Mapping[str, str]) -> DataFrame:

@@ -92,22 +92,23 @@ def _any(words: list[str]) -> str:
 def _words(parser: Lark) -> dict[str, list[str]]:
     """The words of the language by what they are: where rules read them says it."""
     texts = {one.name: one.pattern.value for one in parser.terminals if one.pattern.type == "str"}
+    roles = _roles(parser)
+    found: dict[str, list[str]] = {kind: [] for kind in ("statement", "constant", "variable", "operator", "sign", "keyword")}
+    for name, text in sorted(texts.items(), key=lambda one: (-len(one[1]), one[1])):
+        role = roles.get(name, "keyword")
+        if text.isalpha():
+            found["constant" if role == "alone" and text in _CONSTANTS else "variable" if role == "alone" else role].append(text)
+        elif role == "operator":
+            found["sign"].append(text)
+    return found
+
+
+def _roles(parser: Lark) -> dict[str, str]:
+    """What tokens are in the rules that read them: `operator`, `statement` where they begin one, `alone` where they are a whole expression."""
     begins = {rule.expansion[0].name for rule in parser.rules if rule.origin.name in _statements(parser)}
     alone = {rule.expansion[0].name for rule in parser.rules if rule.origin.name == "primary" and len(rule.expansion) == 1}
     operators = {symbol.name for rule in parser.rules if rule.alias in _OPERATOR_RULES for symbol in rule.expansion} | {"EQUAL", "ARROW"}
-    found: dict[str, list[str]] = {kind: [] for kind in ("statement", "constant", "variable", "operator", "sign", "keyword")}
-    for name, text in sorted(texts.items(), key=lambda one: (-len(one[1]), one[1])):
-        if not text.isalpha():
-            found["sign"] += [text] if name in operators else []
-        elif name in operators:
-            found["operator"].append(text)
-        elif name in begins:
-            found["statement"].append(text)
-        elif name in alone and name not in CONTEXT_WORDS:
-            found["constant" if text in _CONSTANTS else "variable"].append(text)
-        else:
-            found["keyword"].append(text)
-    return found
+    return dict.fromkeys(alone - CONTEXT_WORDS, "alone") | dict.fromkeys(begins, "statement") | dict.fromkeys(operators, "operator")
 
 
 def _statements(parser: Lark) -> set[str]:

@@ -1,6 +1,6 @@
 """One parse: the parser reads token after token; behind an error it goes on with the next statement."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -208,16 +208,23 @@ class _Reader:
 
 
 @cache
+def _parse_table() -> Mapping[int, Mapping[str, Any]]:
+    """What the parser does in each of its states with each kind of token."""
+    table: Mapping[int, Mapping[str, Any]] = parser().parse_interactive("", start="program").parser_state.parse_conf.parse_table.states
+    return table
+
+
+@cache
 def _operand_states() -> frozenset[int]:
     """The parser's states in which an operand must follow. Behind a point `now` is a name, and so is `by`."""
-    states = parser().parser.parser._parse_table.states  # noqa: SLF001 - lark shows its table nowhere else
+    states = _parse_table()
     return frozenset(state for state, actions in states.items() if actions.get("NOW", (None,))[0] is Shift and "BY" not in actions)
 
 
 @cache
 def _list_states() -> frozenset[int]:
     """The parser's states in which a statement begins. Behind a point `let` is a name, and so is `by`."""
-    states = parser().parser.parser._parse_table.states  # noqa: SLF001 - lark shows its table nowhere else
+    states = _parse_table()
     return frozenset(state for state, actions in states.items() if actions.get("LET", (None,))[0] is Shift and "BY" not in actions)
 
 

@@ -102,11 +102,9 @@ def keywords() -> frozenset[str]:
 
 def loaded(stored: dict[str, Any]) -> Lark:
     """The parser of stored tables."""
-    load: Callable[..., Lark] = Lark._load_from_dict  # noqa: SLF001 - what lark's own stand-alone parsers call
-    return load(
-        _numbered(stored["data"]), _numbered(stored["memo"]), transformer=BUILDER, lexer_callbacks=dict(_CHECKS),
-        _plugins={"ContextualLexer": CxlLexer},
-    )  # fmt: skip
+    data = _numbered(stored["data"])
+    ours = {"transformer": BUILDER, "lexer_callbacks": dict(_CHECKS), "_plugins": {"ContextualLexer": CxlLexer}}
+    return Lark.load({"data": {**data, "options": {**data["options"], **ours}}, "memo": _numbered(stored["memo"])})
 
 
 def _numbered(value: Any) -> Any:

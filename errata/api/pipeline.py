@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cxl.types.types import parse_type
+from errata.api.on_demand import amendments, compact, correct, dlq, explain, next_run, report, revert, runs, snapshot, verify, why
 from errata.core.diagnostics import Diagnostic, raise_errors
 from errata.core.env_references import process_environment
 from errata.core.options import Correction, EngineOptions, LogFilter, RunOptions
@@ -16,7 +18,10 @@ from errata.plan.pipeline import LoadedPipeline
 from errata.plan.plan import Plan
 from errata.plan.planner import make_plan
 from errata.plan.source_inputs import fetched_below
+from errata.project.channels.files import find_channel, load_channel
+from errata.project.channels.overlay import Overlay, apply
 from errata.project.findings import Findings
+from errata.project.variables import read_value
 from errata.project.workspace import Workspace, find_workspace
 from errata.yaml import Document, read_yaml
 from operators.core.settings import PipelineSettings
@@ -28,7 +33,6 @@ if TYPE_CHECKING:
     from errata.core.events import RunResult
     from errata.inspect.next_run import Outlook
     from errata.inspect.snapshot import Snapshot
-    from errata.project.channels.overlay import Overlay
     from storage.state.entry import Entry
 
 Row = Mapping[str, Any]
@@ -118,9 +122,6 @@ def _rules_folder(given: str | Path | None, value: Any, folders: Sequence[Path])
 
 def _channel_overlay(channel: Any, document: Document, file: Path, workspace: Path, environment: str | None) -> Overlay:
     """A channel laid over the pipeline's document."""
-    from errata.project.channels.files import find_channel, load_channel
-    from errata.project.channels.overlay import apply
-
     variables = process_environment(environment)
     loaded = load_channel(find_channel(channel, file, workspace, env=variables), env=variables)
     return apply(loaded, document, file, workspace, environment)
@@ -128,9 +129,6 @@ def _channel_overlay(channel: Any, document: Document, file: Path, workspace: Pa
 
 def _source_defaults(overlay: Overlay, given: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
     """The defaults of `$source` variables that a channel gives to single sources, as values; it has checked them. The command line goes before it."""
-    from cxl.types.types import parse_type
-    from errata.project.variables import read_value
-
     channels = {key: one for key, one in overlay.source_variables.items() if f"source.{key[1]}" not in given}
     return {key: read_value(default, parse_type(type_).base) for key, (type_, default) in channels.items()}
 
@@ -183,45 +181,30 @@ class Pipeline:
 
     def run(self, options: RunOptions | None = None) -> RunResult:
         """One run. Raises Failure; then the state is that of the last committed epoch."""
-        from errata.api.runs import run_pipeline
-
-        return run_pipeline(self.loaded, options or RunOptions())
+        return runs.run_pipeline(self.loaded, options or RunOptions())
 
     def correct(self, correction: Correction, options: RunOptions | None = None) -> tuple[Iterable[Row], RunResult]:
         """A manual correction as an epoch of its own: its effect (node, op, before, after) and the run. Raises Failure."""
-        from errata.amend.correct import correction_of
-        from errata.api.amendments import amend_pipeline
-
-        return amend_pipeline(self.loaded, correction_of(self.plan, correction), options or RunOptions())
+        return amendments.amend_pipeline(self.loaded, correct.correction_of(self.plan, correction), options or RunOptions())
 
     def revert(self, epoch: int, options: RunOptions | None = None) -> RunResult:
         """Commit a new epoch with the sources' live rows of an earlier epoch. Raises Failure."""
-        from errata.amend.revert import revert_to
-        from errata.api.amendments import amend_pipeline
-
-        return amend_pipeline(self.loaded, revert_to(self.loaded, epoch), options or RunOptions())[1]
+        return amendments.amend_pipeline(self.loaded, revert.revert_to(self.loaded, epoch), options or RunOptions())[1]
 
     def dlq_retry(self, group: str, options: RunOptions) -> RunResult:
         """A run that admits the suppressed records again. Raises Usage where no group of that name is suppressed, and Failure."""
-        from errata.api.runs import retry_suppressed
-        from errata.inspect.dlq import require_suppressed
-
-        require_suppressed(self.loaded, group)
-        return retry_suppressed(self.loaded, options)
+        dlq.require_suppressed(self.loaded, group)
+        return runs.retry_suppressed(self.loaded, options)
 
     def compact(self, before: int | None = None, engine: EngineOptions = EngineOptions()) -> Iterable[Row]:  # noqa: B008 - frozen
         """Put small files together; fold the epochs before `before` into a base: table, files and rows before and after. Raises Failure."""
-        from errata.amend.compact import compact
-
-        return compact(self.loaded, before, engine)
+        return compact.compact(self.loaded, before, engine)
 
     # -- commands that look
 
     def snapshot(self) -> Snapshot:
         """The last committed epoch, read only."""
-        from errata.inspect.snapshot import Snapshot
-
-        return Snapshot(self.loaded.name, self.state, self.plan)
+        return snapshot.Snapshot(self.loaded.name, self.state, self.plan)
 
     def live(self, node: str, at: int | None = None) -> DataFrame:
         """The live rows of a node, now or at an epoch: its data columns, in no particular order."""
@@ -257,33 +240,23 @@ class Pipeline:
 
     def why(self, node: str, conditions: Mapping[str, str]) -> Iterable[Row]:
         """The source records behind the live rows that meet the conditions, and the corrections of each."""
-        from errata.inspect.why import why
-
-        return why(self.snapshot(), node, conditions)
+        return why.why(self.snapshot(), node, conditions)
 
     def dlq_list(self) -> Iterable[Row]:
         """Rejected and suppressed records with their reasons and their source fields."""
-        from errata.inspect.dlq import entries
-
-        return entries(self.snapshot())
+        return dlq.entries(self.snapshot())
 
     def dlq_groups(self) -> Iterable[Row]:
         """Suppressed correlation groups with their triggers."""
-        from errata.inspect.dlq import groups
-
-        return groups(self.snapshot())
+        return dlq.groups(self.snapshot())
 
     def verify(self, recompute: bool = False, engine: EngineOptions = EngineOptions()) -> Iterable[Row]:  # noqa: B008 - frozen
         """check, node, epoch, verdict (`ok` or `violation`), detail."""
-        from errata.inspect.verify import verify
-
-        return verify(self.loaded, recompute, engine)
+        return verify.verify(self.loaded, recompute, engine)
 
     def report(self) -> str:
         """One self-contained HTML page."""
-        from errata.inspect.report import report
-
-        return report(self.plan, self.snapshot())
+        return report.report(self.plan, self.snapshot())
 
     def plan_next(self) -> Iterator[Row]:
         """What the next run would do: node, type, action, rows (that it goes through, None where only the run can say), reason."""
@@ -291,18 +264,12 @@ class Pipeline:
 
     def outlook(self) -> Outlook:
         """What the next run would do, and on which engine."""
-        from errata.inspect.next_run import Outlook
-
-        return Outlook.of(self.loaded)
+        return next_run.Outlook.of(self.loaded)
 
     def explain_field(self, node: str, parameter: str) -> str:
         """Where the value of a composition's parameter comes from: default, call, channel default, channel fixed. Raises Usage."""
-        from errata.inspect.explain import explain_field
-
-        return explain_field(self.plan, node, parameter)
+        return explain.explain_field(self.plan, node, parameter)
 
     def explain(self, format: str = "text") -> str:
         """The plan as `text`, `json` or `dot`."""
-        from errata.inspect.explain import explain
-
-        return explain(self.plan, format)
+        return explain.explain(self.plan, format)

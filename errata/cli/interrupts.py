@@ -1,7 +1,6 @@
 """Signals that end a command: Ctrl-C and SIGTERM."""
 
 import _thread
-import atexit
 import contextlib
 import os
 import signal
@@ -12,6 +11,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from types import FrameType
 from typing import Final, NoReturn
+
+from storage.at_exit import clean_up
 
 INTERRUPTED: Final = 130
 _PATIENCE: Final = 2.0
@@ -111,7 +112,7 @@ def leave(code: int) -> NoReturn:
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    tidying = threading.Thread(target=atexit._run_exitfuncs, daemon=True)  # noqa: SLF001  # what the interpreter would call, with a time limit
+    tidying = threading.Thread(target=clean_up, daemon=True)
     tidying.start()
     tidying.join(_PATIENCE)
     for stream in (sys.stdout, sys.stderr):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from typing import cast
 from errata.core.failures import StorageFailed
 from errata.plan.plan import Node, Plan
 from operators.source.node import SourceNode
+from storage.at_exit import at_exit
 from storage.files.discovery import FileQuery, FileStat, discover
 from storage.formats import FormatError
 from storage.state.location import State
@@ -65,5 +65,5 @@ def fetched_below(state: State) -> Path:
 @cache
 def _of_this_process() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="errata-fetched-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    at_exit(shutil.rmtree, folder, ignore_errors=True)
     return folder

@@ -3,16 +3,18 @@
 from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
+from changelog.frames import use_cache
 from storage.durable import undoing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import grpc
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.connect.client.retries import RetryPolicy
     from pyspark.sql.connect.proto import ExecutePlanRequest
     from pyspark.sql.connect.session import SparkSession as ConnectSession
+    from pyspark.sql.types import StructType
 
 __all__ = ["SESSION_SETTINGS", "open_connect"]
 
@@ -30,6 +32,22 @@ PLAIN = (("grpc.compression_enabled_algorithms_bitset", 1),)
 
 STEADY = (("grpc.client_idle_timeout_ms", (1 << 31) - 1),)
 """Keeps a connection open as long as its session, because a private port admits no second one."""
+
+
+class _ClientCache:
+    """The cache of PySpark's own client: a member of each frame. There is no public way to fill it."""
+
+    def get(self, frame: "DataFrame") -> "StructType | None":
+        """The schema of a frame where it is cached, else None."""
+        return getattr(frame, "_cached_schema", None)
+
+    def put(self, frame: "DataFrame", schema: "StructType") -> None:
+        """Cache the schema of a frame that has none yet. A classic DataFrame has no such member."""
+        if getattr(frame, "_cached_schema", schema) is None:
+            frame._cached_schema = schema  # type: ignore[attr-defined]  # noqa: SLF001
+
+
+use_cache(_ClientCache())
 
 
 def open_connect(url: str, *, near: bool = False, connect: "Callable[[grpc.Channel], None] | None" = None, retries: "RetryPolicy | None" = None) -> "SparkSession":

@@ -1,6 +1,5 @@
 """Places of tables as engines take them: local tables may be reached through symbolic links with plain names."""
 
-import atexit
 import os
 import re
 import shutil
@@ -10,6 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TypeAlias
 
+from storage.at_exit import at_exit
 from storage.uris import is_local
 
 __all__ = ["engine_uri"]
@@ -67,7 +67,7 @@ def _alias(folder: str) -> str:
 
 def _linked(folder: str) -> str:
     place = tempfile.mkdtemp(prefix="errata-links-", dir=_links())
-    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    at_exit(shutil.rmtree, place, ignore_errors=True)
     link = Path(place, blake2b(folder.encode(), digest_size=8).hexdigest())
     link.symlink_to(folder, target_is_directory=True)
     return str(link)

@@ -1,9 +1,9 @@
 """The engines of this process: one of each kind, reused from call to call, and ended with the process."""
 
-import atexit
 import threading
 from dataclasses import replace
 
+from storage.at_exit import at_exit
 from storage.engines.base import Engine
 from storage.engines.choice import EngineChoice, decided, has_session
 from storage.engines.spill import own_folder, remove_folders
@@ -54,7 +54,6 @@ def _made(choice: EngineChoice) -> Engine:
     return SharedSpark() if has_session() else Spark(choice)
 
 
-@atexit.register
 def stop_engines() -> None:
     """End all engines of the process."""
     with _lock:
@@ -63,3 +62,6 @@ def stop_engines() -> None:
     for one in ending:
         one.stop()
     remove_folders()
+
+
+at_exit(stop_engines)

@@ -1,6 +1,5 @@
 """Where the state of a pipeline is: `<workspace>/.errata/<pipeline>/`, or below the folder or URI that the user names."""
 
-import atexit
 import re
 import shutil
 import tempfile
@@ -8,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from storage import durable
+from storage.at_exit import at_exit
 from storage.errors import StorageError
 from storage.uris import is_local, settings_refused
 
@@ -109,5 +109,5 @@ def _under(place: str, base: Path, pipeline: str) -> str:
 def temporary_state(pipeline: str) -> State:
     """Return a state in a new temporary folder, removed by `forget` or at the end of the process."""
     folder = tempfile.mkdtemp(prefix="errata-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    at_exit(shutil.rmtree, folder, ignore_errors=True)
     return State(f"{folder}/{pipeline}")

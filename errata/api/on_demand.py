@@ -1,0 +1,27 @@
+"""Lazy proxies of modules that only some commands need, each imported on first use. A check of a pipeline needs none of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from errata.amend import compact, correct, revert
+    from errata.api import amendments, runs
+    from errata.inspect import dlq, explain, next_run, report, snapshot, verify, why
+else:
+    from changelog.lazy_imports import Lazy
+
+    amendments = Lazy("errata.api.amendments")
+    compact = Lazy("errata.amend.compact")
+    correct = Lazy("errata.amend.correct")
+    dlq = Lazy("errata.inspect.dlq")
+    explain = Lazy("errata.inspect.explain")
+    next_run = Lazy("errata.inspect.next_run")
+    report = Lazy("errata.inspect.report")
+    revert = Lazy("errata.amend.revert")
+    runs = Lazy("errata.api.runs")
+    snapshot = Lazy("errata.inspect.snapshot")
+    verify = Lazy("errata.inspect.verify")
+    why = Lazy("errata.inspect.why")
+
+__all__ = ["amendments", "compact", "correct", "dlq", "explain", "next_run", "report", "revert", "runs", "snapshot", "verify", "why"]
