@@ -111,7 +111,7 @@ class Checker:
     def too_large(self, span: Span) -> tree.Literal:
         """Record that the program is too large from here on."""
         message = f"the program has more than {MOST_PARTS:,} parts here, those of the functions that it calls counted at each call"
-        return self.error("CXL-T012", message, span, help="divide it between two transforms, or keep the result of a function in a let instead of calling it again")
+        return self.error("CXL-T017", message, span, help="divide it between two transforms, or keep the result of a function in a let instead of calling it again")
 
 
 Visitors = Mapping[type, Callable[[Checker, Any], tree.Expr]]

@@ -16,7 +16,7 @@ from cxl.typed.modules import Modules
 from cxl.typed.program import Program
 from cxl.typed.target import Target
 from cxl.types.types import Schema
-from cxl.values.dynamic import loads
+from cxl.values.dynamic import read_json
 from cxl.values.failure import CxlFailure
 
 Question = dict[str, Any]
@@ -49,7 +49,7 @@ def _read(source: TextIO) -> list[Question]:
 
 def _question(line: str, number: int) -> Question:
     try:
-        question = loads(line)
+        question = read_json(line)
         json.dumps(question, ensure_ascii=False).encode("utf-8")
     except ValueError as error:
         raise click.ClickException(f"line {number}: invalid JSON: {error}") from error

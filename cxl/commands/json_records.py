@@ -4,9 +4,11 @@ import json
 import math
 from collections.abc import Mapping
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 from cxl.types.types import ANY, ARRAY, BOOL, FLOAT, INT, MAP, STRING, Kind, Schema, Type
+from cxl.values import decimals
 from cxl.values.failure import CxlFailure
 from cxl.values.text import date_text, date_time_text
 
@@ -23,10 +25,22 @@ def _typed(name: str, value: Any, type_: Type) -> Any:
         return float(value)
     if isinstance(value, str) and type_.kind in (Kind.DATE, Kind.DATE_TIME):
         value = _moment(value, type_)
+    if type_.kind is Kind.DECIMAL:
+        value = _decimal(value, type_)
     expected = _PYTHON.get(type_.kind, object)
     if not isinstance(value, expected) or (isinstance(value, bool) and type_.kind is not Kind.BOOL and expected is not object):
         raise CxlFailure(f"field '{name}': {json.dumps(value, ensure_ascii=False)} is no {type_.base}")
     return value
+
+
+def _decimal(value: Any, type_: Type) -> Any:
+    """The Decimal of a text or a whole number; the value itself where it does not fit."""
+    found: Decimal | None = None
+    if isinstance(value, str):
+        found = decimals.from_text(value, type_.scale)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        found = decimals.exactly(value, type_.scale)
+    return value if found is None else found
 
 
 def _moment(text: str, type_: Type) -> date | str:
@@ -40,7 +54,7 @@ def _moment(text: str, type_: Type) -> date | str:
 
 _PYTHON: dict[Kind, Any] = {
     Kind.STRING: str, Kind.INT: int, Kind.FLOAT: float, Kind.BOOL: bool, Kind.ARRAY: list, Kind.MAP: dict, Kind.NUMERIC: (int, float),
-    Kind.DATE: date, Kind.DATE_TIME: datetime,
+    Kind.DATE: date, Kind.DATE_TIME: datetime, Kind.DECIMAL: Decimal,
 }  # fmt: skip
 
 
@@ -51,11 +65,13 @@ def inferred_type(value: Any) -> Type:
 
 
 def json_value(value: Any) -> Any:
-    """Return a value as JSON: dates as ISO text, NaN and infinities as null."""
+    """Return a value as JSON: dates as ISO text, Decimals as text with their digits, NaN and infinities as null."""
     if isinstance(value, datetime):
         return date_time_text(value)
     if isinstance(value, date):
         return date_text(value)
+    if isinstance(value, Decimal):
+        return decimals.text_of(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, list):

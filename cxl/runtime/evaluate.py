@@ -5,17 +5,18 @@ An expression becomes closures once. A failure has the place of the innermost op
 
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 from cxl.functions.registry import Builtin, Param, accepts
 from cxl.runtime.context import Context
 from cxl.typed import tree
-from cxl.types.types import ANY, ARRAY, BOOL, DATE, DATE_TIME, FLOAT, INT, MAP, STRING, Kind, Type
+from cxl.types.types import ANY, ARRAY, BOOL, DATE, DATE_TIME, FLOAT, INT, MAP, STRING, Kind, Type, decimal_of
 from cxl.values.failure import CxlFailure
 from cxl.values.operators import BINARY, UNARY, boxed, equal
 
 _VALUE_TYPES: dict[type, Type] = {
-    bool: BOOL, int: INT, float: FLOAT, str: STRING, date: DATE, datetime: DATE_TIME, list: ARRAY, dict: MAP,
+    bool: BOOL, int: INT, float: FLOAT, Decimal: decimal_of(0), str: STRING, date: DATE, datetime: DATE_TIME, list: ARRAY, dict: MAP,
 }  # fmt: skip
 
 

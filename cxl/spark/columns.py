@@ -9,6 +9,7 @@ of another part; such parts (`hidden`) are checked only where the value is null.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from functools import reduce
 from itertools import chain, count
 from typing import Any
@@ -17,7 +18,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from cxl.functions.spark_call import NOT_CONSTANT, date_literal
-from cxl.types.types import Kind, Type
+from cxl.types.types import MOST_DIGITS, Kind, Type
+from cxl.values import decimals
 
 _SPARK_TYPES = {Kind.BOOL: "boolean", Kind.INT: "bigint", Kind.FLOAT: "double", Kind.DATE: "date", Kind.DATE_TIME: "timestamp"}
 _EPOCH = datetime(1970, 1, 1)
@@ -27,7 +29,7 @@ NUMBERS = count()
 
 def spark_type(type_: Type) -> str:
     """Return the Spark type of a column. Dynamic values, and nulls without a type, are text."""
-    return _SPARK_TYPES.get(type_.kind, "string")
+    return f"decimal({MOST_DIGITS},{type_.scale})" if type_.kind is Kind.DECIMAL else _SPARK_TYPES.get(type_.kind, "string")
 
 
 def column_named(name: str) -> Column:
@@ -46,6 +48,8 @@ def literal(value: Any, type_: Type) -> Column:
     if isinstance(value, date):
         dated: Column = date_literal(F, value)
         return dated
+    if isinstance(value, Decimal):
+        return F.lit(decimals.text_of(value)).cast(spark_type(type_))
     assert isinstance(value, bool | float | str)
     return F.lit(value)
 

@@ -15,7 +15,7 @@ from cxl.syntax import ast
 from cxl.syntax.nesting_limit import ensure_room
 from cxl.typed import tree
 from cxl.typed.program import Program
-from cxl.types.types import STRING, Kind, Type
+from cxl.types.types import MOST_DIGITS, STRING, Kind, Type
 from cxl.values.dynamic import dumps, loads
 from cxl.values.failure import CxlFailure
 from cxl.values.operators import is_nan
@@ -110,6 +110,8 @@ def encode(value: Any, type_: Type) -> Any:
 
 def arrow_type(type_: Type) -> "pa.DataType":
     """Return the Arrow type of a column."""
+    if type_.kind is Kind.DECIMAL:
+        return pa.decimal128(MOST_DIGITS, type_.scale)
     known = {Kind.BOOL: pa.bool_(), Kind.INT: pa.int64(), Kind.FLOAT: pa.float64(), Kind.DATE: pa.date32(), Kind.DATE_TIME: pa.timestamp("us", tz="UTC")}
     return known.get(type_.kind, pa.string())
 

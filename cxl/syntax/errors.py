@@ -331,7 +331,7 @@ def _large_float(text: str) -> tuple[str, str, str]:
 
 def _long_string(text: str) -> tuple[str, str, str]:
     help = "a literal has at most 64 KB: divide a pattern or a text into several, or read it from a source"
-    return "CXL-P015", f"string literal of {len(text) - 2:,} characters", help
+    return "CXL-P016", f"string literal of {len(text) - 2:,} characters", help
 
 
 def _open_string(text: str) -> tuple[str, str, str]:

@@ -4,7 +4,7 @@ A rule returns None where it does not take the operands together. An unknown typ
 gives null for a value of the wrong type.
 """
 
-from cxl.types.types import ANY, BOOL, FLOAT, INT, NULL, NUMERIC, STRING, Kind, Type, unify
+from cxl.types.types import ANY, BOOL, FLOAT, INT, NULL, NUMERIC, STRING, Kind, Type, combined, unify
 
 _NUMBERS = (Kind.INT, Kind.FLOAT, Kind.NUMERIC)
 _UNKNOWN = (Kind.ANY, Kind.NULL)
@@ -83,6 +83,8 @@ def join(left: Type, right: Type) -> Type:
         kind = left.kind
     elif kinds == {Kind.INT, Kind.FLOAT}:
         kind = Kind.FLOAT
+    elif kinds == {Kind.INT, Kind.DECIMAL}:
+        kind = Kind.DECIMAL
     else:
         kind = Kind.NUMERIC if kinds <= set(_NUMBERS) else Kind.ANY
-    return Type(kind).or_null if left.nullable or right.nullable else Type(kind)
+    return combined(kind, left, right)

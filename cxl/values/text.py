@@ -2,6 +2,7 @@
 
 import math
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 
@@ -54,6 +55,8 @@ def scalar_text(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, float):
         return float_text(value)
+    if isinstance(value, Decimal):
+        return f"{value:f}"
     if isinstance(value, datetime):
         return date_time_text(value)
     return date_text(value) if isinstance(value, date) else str(value)
@@ -65,6 +68,6 @@ def type_of(value: Any) -> str:
 
 
 _TYPE_NAMES: tuple[tuple[type, str], ...] = (
-    (type(None), "Null"), (bool, "Bool"), (int, "Int"), (float, "Float"), (str, "String"), (datetime, "DateTime"), (date, "Date"),
+    (type(None), "Null"), (bool, "Bool"), (int, "Int"), (float, "Float"), (Decimal, "Decimal"), (str, "String"), (datetime, "DateTime"), (date, "Date"),
     (list, "Array"), (dict, "Map"),
 )  # fmt: skip

@@ -53,7 +53,7 @@ def test_a_text_that_doubles_line_by_line_is_a_failure_of_its_record(bed, step):
 def test_functions_that_call_the_one_before_twice_are_refused(bed):
     ended = bed.run(project("fn f0(x) = x + x", *(f"fn f{n}(x) = f{n - 1}(x) + f{n - 1}(x)" for n in range(1, 40)), "emit z = f39(a)"))
     assert ended.code == 1
-    assert "error[CXL-T012]" in ended.err
+    assert "error[CXL-T017]" in ended.err
     assert "Nothing was changed." in ended.err
 
 
@@ -63,7 +63,7 @@ def test_functions_that_call_the_one_before_twice_are_refused(bed):
 def test_a_literal_of_half_a_megabyte_is_refused(bed, line):
     ended = bed.run(project(line))
     assert ended.code == 1
-    assert "error[CXL-P015]: string literal of " in ended.err
+    assert "error[CXL-P016]: string literal of " in ended.err
     assert "pipeline.yaml:12:" in ended.err
 
 

@@ -190,7 +190,7 @@ DEEP = {
     "blocks": ("emit each x in items {" * 20_000 + "}" * 20_000, "CXL-P008"),
     "nested 250": ("emit x = " + "(" * 250 + "1" + ")" * 250, None),
     "huge integer": ("emit x = " + "9" * 1_000_000, "CXL-P005"),
-    "huge string": ('emit x = "' + "a" * 1_000_000 + '"', "CXL-P015"),
+    "huge string": ('emit x = "' + "a" * 1_000_000 + '"', "CXL-P016"),
 }
 
 
