@@ -196,6 +196,8 @@ def _aggregate_refusal(check: Checker, name: str) -> tuple[str, str, str] | None
         return "CXL-A001", f"{shown} is not allowed in a row-level program", "use an aggregate node, or $window functions"
     if check.inside == "aggregate":
         return "CXL-A004", f"{shown} cannot be nested inside another aggregate", ""
+    if check.inside == "comprehension":
+        return "CXL-A004", f"{shown} cannot stand in the element or the condition of a comprehension", "it can stand in the source: emit it before, and read it here"
     if check.inside == "filter":
         return (
             "CXL-A002",

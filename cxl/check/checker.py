@@ -49,7 +49,7 @@ class Checker:
     Args:
         visitors: The function that types each class of syntax node.
         place: The place that replaces every span, while a function's body is checked for one of its calls.
-        inside: The construct around the current expression (emit, filter, let, aggregate, window).
+        inside: The construct around the current expression (emit, filter, let, aggregate, window, comprehension).
         emitting: The name whose emit is being checked.
         calling: The functions whose bodies are being checked, outermost first.
     """

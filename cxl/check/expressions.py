@@ -9,13 +9,13 @@ from typing import Any
 from cxl.check import advice, calls, imports
 from cxl.check.checker import Checker, Visitors
 from cxl.check.implicit import convert, same_number, same_patterns
-from cxl.check.names import Variable, poison
+from cxl.check.names import Scope, Variable, poison
 from cxl.diagnostics.diagnostics import Label
 from cxl.diagnostics.source import Span
 from cxl.syntax import ast
 from cxl.typed import tree
 from cxl.types import rules
-from cxl.types.types import ANY, BOOL, DATE, DATE_TIME, FLOAT, INT, NULL, STRING, Kind, Type, unify
+from cxl.types.types import ANY, ARRAY, BOOL, DATE, DATE_TIME, FLOAT, INT, MAP, NULL, STRING, Kind, Type, unify
 
 _LITERALS: dict[str, Type] = {"int": INT, "float": FLOAT, "string": STRING, "date": DATE, "bool": BOOL, "null": NULL}
 _HOLDERS = (Kind.MAP, Kind.ARRAY, Kind.ANY, Kind.NULL)
@@ -249,9 +249,57 @@ def _plain_path(node: ast.Member) -> list[str] | None:
     return [receiver.name, *reversed(names)] if isinstance(receiver, ast.Name) else None
 
 
+# Arrays and maps ----------------------------------------------------------------------------------------------------
+
+
+def _array(check: Checker, node: ast.Array) -> tree.Expr:
+    """`[a, b]`."""
+    return tree.Array(ARRAY, check.at(node.span), tuple(check.expr(one) for one in node.elements))
+
+
+def _comprehension(check: Checker, node: ast.Comprehension) -> tree.Expr:
+    """`[element for name in source if condition]`."""
+    source = check.expr(node.source)
+    outer, inside = check.scope, check.inside
+    check.scope, check.inside = Scope(check.scope), "comprehension" if inside == "emit" else inside
+    slot = check.define(node.name, ANY).slot
+    condition = None if node.condition is None else check.condition(node.condition, "the condition of a comprehension")
+    element = check.expr(node.element)
+    check.scope, check.inside = outer, inside
+    if source.type.kind not in (Kind.ARRAY, Kind.ANY, Kind.NULL):
+        help = "the source is an array, or a value of type any"
+        return check.error("CXL-T014", f"a comprehension needs an array, got {source.type.base}", node.source.span, help=help)
+    type_ = ARRAY.or_null if source.type.nullable or source.type.kind is not Kind.ARRAY else ARRAY
+    return tree.Comprehension(type_, check.at(node.span), slot, source, condition, element)
+
+
+def _map(check: Checker, node: ast.Map) -> tree.Expr:
+    """`{key: value}`."""
+    written: dict[str, Span] = {}
+    for entry in node.entries:
+        if not entry.computed and isinstance(entry.key, ast.Literal):
+            _written_once(check, entry.key, written)
+    return tree.Map(MAP, check.at(node.span), tuple(tree.Entry(_key(check, entry), check.expr(entry.value)) for entry in node.entries))
+
+
+def _written_once(check: Checker, key: ast.Literal, written: dict[str, Span]) -> None:
+    if key.value in written:
+        labels = (Label(written[key.value], "written here first"),)
+        check.error("CXL-P015", f"the key '{key.value}' stands twice in this map", key.span, help="leave one of them out", labels=labels)
+    written.setdefault(key.value, key.span)
+
+
+def _key(check: Checker, entry: ast.Entry) -> tree.Expr:
+    key = check.expr(entry.key)
+    if key.type.kind in (Kind.STRING, Kind.ANY) and not (isinstance(key, tree.Literal) and key.value is None and key.type != ANY):
+        return key
+    return check.error("CXL-T015", f"a key of a map must be a String, got {key.type.base}", entry.key.span, help=advice.for_value(key.type, (STRING,)))
+
+
 VISITORS: Visitors = {
     ast.Literal: _literal, ast.Now: _now, ast.Wildcard: _wildcard, ast.Name: _name,
     ast.Unary: _unary, ast.Binary: _binary, ast.Coalesce: _coalesce, ast.If: _conditional,
     ast.Match: _match, ast.Index: _index, ast.Member: _member, ast.SystemRoot: _system_root,
+    ast.Array: _array, ast.Comprehension: _comprehension, ast.Map: _map,
     ast.MethodCall: calls.method, ast.FreeCall: calls.free, ast.ModuleMember: imports.module_member,
 }  # fmt: skip

@@ -48,7 +48,7 @@ def _chapter(chapter: str) -> Iterator[str]:
     yield from ("", f"## {title.rstrip('.')}", "")
     if remark:
         yield from (remark, "")
-    yield from ("```ebnf", re.sub(r" -> \w+$|^\?|\n%ignore.*$", "", rules.strip(), flags=re.MULTILINE), "```")
+    yield from ("```ebnf", re.sub(r" -> \w+$|^\?|\n%(?:declare|ignore).*$", "", rules.strip().replace("OPEN_MAP", '"{"'), flags=re.MULTILINE), "```")
 
 
 # The editor grammar -----------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+from cxl.functions.datetime import strptime
 from cxl.types.types import ANY, ARRAY, BOOL, FLOAT, INT, MAP, STRING, Kind, Schema, Type
 from cxl.values import decimals
 from cxl.values.failure import CxlFailure
@@ -44,12 +45,18 @@ def _decimal(value: Any, type_: Type) -> Any:
 
 
 def _moment(text: str, type_: Type) -> date | str:
-    """The date, or the time without zone, of an ISO text; the text itself where it is neither."""
+    """The date, or the time in UTC, of an ISO text; the text itself where it is neither."""
     try:
-        found = date.fromisoformat(text) if type_.kind is Kind.DATE else datetime.fromisoformat(text)
+        found = date.fromisoformat(text) if type_.kind is Kind.DATE else _time(text)
     except ValueError:
         return text
     return text if isinstance(found, datetime) and found.tzinfo else found
+
+
+def _time(text: str) -> datetime:
+    """The time of a text with `T` or a blank before the clock. Raises ValueError."""
+    spelled = f"{text[:10]}T{text[11:]}" if text[10:11] == " " else text
+    return strptime.parse_iso_date_time(spelled) or datetime.fromisoformat(text)
 
 
 _PYTHON: dict[Kind, Any] = {

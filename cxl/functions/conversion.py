@@ -152,7 +152,7 @@ _pair("bool", BOOL, "Converts to a Bool: `true` `1` `yes` and `false` `0` `no` i
       ('"Yes".to_bool()', "true"), (_bool, _bool_column))  # fmt: skip
 _pair("date", DATE, "Converts to a Date: a String `YYYY-MM-DD`, or in the given format.", ('"15/03/2024".to_date("%d/%m/%Y")', "2024-03-15"),
       (_date, _date_column), _FORMAT)  # fmt: skip
-_pair("datetime", DATE_TIME, "Converts to a DateTime: a String `YYYY-MM-DDTHH:MM:SS`, or in the given format.",
+_pair("datetime", DATE_TIME, "Converts to a DateTime: a String `YYYY-MM-DDTHH:MM:SS`, made UTC where `Z` or an offset such as `+02:00` follows, or in the given format.",
       ('"2024-03-15T14:30:00".to_datetime()', "2024-03-15T14:30:00"), (_date_time, _date_time_column), _FORMAT)  # fmt: skip
 
 

@@ -13,7 +13,9 @@ from cxl.runtime.context import Context
 from cxl.typed import tree
 from cxl.types.types import ANY, ARRAY, BOOL, DATE, DATE_TIME, FLOAT, INT, MAP, STRING, Kind, Type, decimal_of
 from cxl.values.failure import CxlFailure
+from cxl.values.nested import held_to_limits
 from cxl.values.operators import BINARY, UNARY, boxed, equal
+from cxl.values.text import display, type_of
 
 _VALUE_TYPES: dict[type, Type] = {
     bool: BOOL, int: INT, float: FLOAT, Decimal: decimal_of(0), str: STRING, date: DATE, datetime: DATE_TIME, list: ARRAY, dict: MAP,
@@ -242,6 +244,78 @@ def _bind(expr: tree.Bind) -> Evaluate:
     return run
 
 
+# Arrays and maps --------------------------------------------------------------------------------------------------------
+
+
+def _made(expr: tree.Array | tree.Comprehension | tree.Map) -> Evaluate:
+    """A new value, held to the limits of values. A literal directly inside is measured with it."""
+    make, span = _MAKERS[type(expr)](expr), expr.span
+
+    def run(frame: Frame) -> Any:
+        value = make(frame)
+        try:
+            held_to_limits(value)
+        except CxlFailure as failure:
+            failure.span = failure.span or span
+            raise
+        return value
+
+    return run
+
+
+def _part(expr: tree.Expr) -> Evaluate:
+    """A part of an array or a map."""
+    return _MAKERS[type(expr)](expr) if type(expr) in _MAKERS else build(expr)
+
+
+def _array(expr: tree.Array) -> Evaluate:
+    elements = [_part(one) for one in expr.elements]
+    return lambda frame: [element(frame) for element in elements]
+
+
+def _comprehension(expr: tree.Comprehension) -> Evaluate:
+    slot, source, element = expr.slot, build(expr.source), _part(expr.element)
+    condition = None if expr.condition is None else build(expr.condition)
+    span = expr.source.span
+
+    def run(frame: Frame) -> Any:
+        value = source(frame)
+        if value is None:
+            return None
+        if not isinstance(value, list):
+            raise CxlFailure(f"a comprehension needs an array, got {display(value)[:60]}", span=span)
+        saved = frame.locals[slot]
+        made = []
+        for one in value:
+            frame.locals[slot] = one
+            if condition is None or condition(frame) is True:
+                made.append(element(frame))
+        frame.locals[slot] = saved
+        return made
+
+    return run
+
+
+def _map(expr: tree.Map) -> Evaluate:
+    entries = [(build(entry.key), _part(entry.value), entry.key.span) for entry in expr.entries]
+
+    def run(frame: Frame) -> Any:
+        made: dict[str, Any] = {}
+        for key, value, span in entries:
+            name = key(frame)
+            if not isinstance(name, str):
+                raise CxlFailure(f"a key of a map must be a String, got {type_of(name)}", span=span)
+            if name in made:
+                raise CxlFailure(f"duplicate key '{name[:60]}' in a map", span=span)
+            made[name] = value(frame)
+        return made
+
+    return run
+
+
+_MAKERS: dict[type, Callable[[Any], Evaluate]] = {tree.Array: _array, tree.Comprehension: _comprehension, tree.Map: _map}
+
+
 # Calls ------------------------------------------------------------------------------------------------------------------
 
 
@@ -329,5 +403,5 @@ def _fits(param: Param, entry: Builtin, value: Any) -> bool:
 _BUILDERS: dict[type, Callable[[Any], Evaluate]] = {
     tree.Literal: _literal, tree.Field: _field, tree.Local: _local, tree.System: _system, tree.Result: _result,
     tree.Promote: _promote, tree.Unary: _unary, tree.Binary: _binary, tree.Coalesce: _coalesce, tree.If: _if,
-    tree.Match: _match, tree.Index: _index, tree.Member: _member, tree.Bind: _bind, tree.Closure: _closure, tree.Call: _call,
+    tree.Array: _made, tree.Comprehension: _made, tree.Map: _made, tree.Match: _match, tree.Index: _index, tree.Member: _member, tree.Bind: _bind, tree.Closure: _closure, tree.Call: _call,
 }  # fmt: skip

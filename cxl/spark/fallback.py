@@ -69,7 +69,7 @@ def slots_of(expr: tree.Expr) -> int:
 
 def _reads(expr: tree.Expr) -> Iterator[tree.Expr]:
     """The distinct fields, results, system variables and outer variables that an expression reads."""
-    bound = {node.slot for node in tree.walk(expr) if isinstance(node, tree.Closure | tree.Bind)}
+    bound = {node.slot for node in tree.walk(expr) if isinstance(node, tree.Closure | tree.Comprehension | tree.Bind)}
     seen: set[tuple[str, Any]] = set()
     for node in tree.walk(expr):
         is_read = isinstance(node, tree.Field | tree.Result | tree.System) or (isinstance(node, tree.Local) and node.slot not in bound)

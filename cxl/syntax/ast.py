@@ -150,6 +150,39 @@ class Index(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Array(Node):
+    """`[a, b]`."""
+
+    elements: tuple["Expr", ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Comprehension(Node):
+    """`[element for name in source if condition]`; the condition is None where it is left out."""
+
+    element: "Expr"
+    name: str
+    source: "Expr"
+    condition: "Expr | None"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Entry(Node):
+    """`key: value`, or `[key]: value` with a computed key. A key that is written out is a string literal."""
+
+    key: "Expr"
+    computed: bool
+    value: "Expr"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Map(Node):
+    """`{key: value}`."""
+
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FreeCall(Node):
     """`sum(x)`, `count(*)`, a function of the same module."""
 
@@ -171,8 +204,8 @@ class ModuleMember(Node):
 
 
 Expr = (
-    Name | Literal | Now | Wildcard | SystemRoot | Unary | Binary | Coalesce | If | Match | MethodCall | Member | Index | FreeCall
-    | ModuleMember
+    Name | Literal | Now | Wildcard | SystemRoot | Unary | Binary | Coalesce | If | Match | MethodCall | Member | Index | Array | Comprehension
+    | Map | FreeCall | ModuleMember
 )  # fmt: skip
 
 # Statements -------------------------------------------------------------------------------------------------------------

@@ -226,6 +226,30 @@ class TreeBuilder(threading.local):
         alias, _, name = parts[:3]
         return ast.ModuleMember(self._since(span_of(alias)), str(alias), span_of(alias), str(name), span_of(name), args)
 
+    def array(self, parts: Parts) -> ast.Array:
+        """`[a, b]`."""
+        return ast.Array(self._since(span_of(parts[0])), tuple(one for one in parts if isinstance(one, ast.Node)))  # type: ignore[misc]  # the grammar lets nothing else in
+
+    def comprehension(self, parts: Parts) -> ast.Comprehension:
+        """`[element for name in source if condition]`."""
+        start, element, _, name, _, source, *condition, _ = parts
+        return ast.Comprehension(self._since(span_of(start)), element, str(name), source, condition[1] if condition else None)
+
+    def map(self, parts: Parts) -> ast.Map:
+        """`{key: value}`."""
+        return ast.Map(self._since(span_of(parts[0])), tuple(one for one in parts if isinstance(one, ast.Entry)))
+
+    def entry(self, parts: Parts) -> ast.Entry:
+        """`key: value`: a word, or a string."""
+        key, _, value = parts
+        text = string_value(key) if key.type == "STRING" else str(key)
+        return ast.Entry(span_of(key).to(value.span), ast.Literal(span_of(key), "string", text), False, value)
+
+    def computed_entry(self, parts: Parts) -> ast.Entry:
+        """`[key]: value`."""
+        start, key, _, _, value = parts
+        return ast.Entry(span_of(start).to(value.span), key, True, value)
+
     def if_(self, parts: Parts) -> ast.If:
         """`if condition then value else alternative`."""
         start, condition, _, then, *otherwise = parts

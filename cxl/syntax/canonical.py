@@ -1,6 +1,7 @@
 """One spelling of a program: blanks, line breaks, comments and needless parentheses gone (for fingerprints and `fmt`)."""
 
 import json
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -15,6 +16,7 @@ _LEVELS = {
 }  # fmt: skip
 _ESCAPED = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _NO_MESSAGE = ("-", *(f"{level}(" for level in TRACE_LEVELS))
+_WORD = re.compile(r"(?!_\Z)[A-Za-z_][A-Za-z0-9_]*")
 _AFTER_BACKSLASH = "\\\"'ntr\n\t\r"
 
 
@@ -118,9 +120,37 @@ def open_if(node: ast.Expr | ast.Closure) -> bool:
 
 
 def _match(node: ast.Match) -> tuple[str, int]:
-    subject = f"{expression_text(node.subject)} " if node.subject is not None else ""
+    subject = f"{subject_text(node.subject)} " if node.subject is not None else ""
     arms = ", ".join(f"{expression_text(arm.pattern)} => {expression_text(arm.result)}" for arm in node.arms)
     return f"match {subject}{{ {arms} }}", 9
+
+
+def subject_text(node: ast.Expr) -> str:
+    """The text of an expression before a block; in parentheses where its first brace would open the block."""
+    text = expression_text(node)
+    return f"({text})" if text.startswith("{") else text
+
+
+def _array(node: ast.Array) -> tuple[str, int]:
+    return f"[{_arguments(node.elements)}]", 9
+
+
+def _comprehension(node: ast.Comprehension) -> tuple[str, int]:
+    condition = "" if node.condition is None else f" if {expression_text(node.condition)}"
+    return f"[{expression_text(node.element)} for {node.name} in {expression_text(node.source)}{condition}]", 9
+
+
+def _map(node: ast.Map) -> tuple[str, int]:
+    return f"{{{', '.join(map(entry_text, node.entries))}}}", 9
+
+
+def entry_text(node: ast.Entry) -> str:
+    """An entry of a map; a key that is a word has no quotes."""
+    if node.computed or not isinstance(node.key, ast.Literal):
+        key = f"[{expression_text(node.key)}]"
+    else:
+        key = node.key.value if _WORD.fullmatch(node.key.value) else string_text(node.key.value)
+    return f"{key}: {expression_text(node.value)}"
 
 
 def _arguments(args: tuple[ast.Expr | ast.Closure, ...]) -> str:
@@ -142,7 +172,7 @@ def _module_member(node: ast.ModuleMember) -> tuple[str, int]:
 
 _WRITERS: dict[type, Callable[[Any], tuple[str, int]]] = {
     ast.Literal: _literal, ast.Unary: _unary, ast.Binary: _binary, ast.Coalesce: _coalesce, ast.If: _if, ast.Match: _match,
-    ast.FreeCall: _free, ast.ModuleMember: _module_member,
+    ast.Array: _array, ast.Comprehension: _comprehension, ast.Map: _map, ast.FreeCall: _free, ast.ModuleMember: _module_member,
     ast.Name: lambda node: (node.name, 9),
     ast.Now: lambda node: ("now", 9),
     ast.Wildcard: lambda node: ("_", 9),
@@ -191,13 +221,14 @@ def needs_parentheses(node: ast.Statement) -> bool:
     """Whether the message of a trace would be read as a guard, as a level, or as the end of an operator."""
     if not isinstance(node, ast.Trace):
         return False
-    return isinstance(node.message, ast.If) or expression_text(node.message).startswith(_NO_MESSAGE)
+    text = expression_text(node.message)
+    return isinstance(node.message, ast.If) or text.startswith(_NO_MESSAGE) or (node.level is not None and text.startswith("["))
 
 
 def each_head(node: ast.EmitEach) -> str:
     """`emit each binding in source outer {`."""
     outer = " outer" if node.outer else ""
-    return f"emit each {node.binding} in {expression_text(node.source)}{outer} {{"
+    return f"emit each {node.binding} in {subject_text(node.source)}{outer} {{"
 
 
 def _each(node: ast.EmitEach) -> str:

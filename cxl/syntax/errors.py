@@ -15,6 +15,7 @@ from cxl.diagnostics.source import Span
 from cxl.syntax.ast import TRACE_LEVELS
 from cxl.syntax.nesting_limit import MAX_DEPTH, MAX_EACH
 from cxl.syntax.tables import MAX_INT, keywords
+from cxl.values.nested import MAX_NESTED
 
 NAMES = {
     "let": "a name behind let",
@@ -35,6 +36,10 @@ NAMES = {
     "let a = b.": "a method or member name",
     "let a = b::": "a function or constant of the module",
     "let a = $": "a namespace behind '$'",
+    "let a = [b for": "a name for the element",
+    "let a = {": "a key",
+    "let a = {b: c,": "a key",
+    "let a = {b: c, d: e,": "a key",
 }
 ALL_OF_INPUT = "emit a."
 ALL_COUNTED = "let a = f(*"
@@ -42,10 +47,13 @@ EMIT_SYSTEM = "emit $"
 WILDCARD = "let a = match b { _"
 PARAMETERS = ("fn f(a", "fn f(a, b", "fn f(a, b, c")
 OUTER = ("emit each a in b outer", "emit each it in b outer")
-EXAMPLES = (*NAMES, ALL_OF_INPUT, ALL_COUNTED, EMIT_SYSTEM, WILDCARD, *PARAMETERS, *OUTER)
+COMPREHENSION = ("let a = [b for c", "let a = [b for it")
+EXAMPLES = (*NAMES, *COMPREHENSION, ALL_OF_INPUT, ALL_COUNTED, EMIT_SYSTEM, WILDCARD, *PARAMETERS, *OUTER)
 
 _STATEMENT_HELP = "a statement starts with let, emit, filter, distinct, trace or use"
 _CLOSURE_HELP = "closures are only valid as arguments of filter, map, find, any and flat_map"
+_COMPREHENSION_HELP = "[expression for name in array if condition]"
+_KEY_HELP = "a key is a word, a string, or [expression]"
 _EACH_HELP = "emit each name in array { ... }"
 _FOREIGN_PAIRS = {("<", ">"): "unequal is written !=", ("-", ">"): "the arrow is written =>", ("==", "="): "equality is written =="}
 _FOREIGN = {"&": "and", "&&": "and", "|": "or", "||": "or", "!": "not"}
@@ -60,6 +68,7 @@ _EXPECTED = (
     ("ARROW", "=>", "pattern => result"),
     ("EQUAL", "=", ""),
     ("IN", "in", _EACH_HELP),
+    ("COLON", ":", "key: value"),
     ("LPAR", "(", ""),
     ("DOT", ".", ""),
 )
@@ -112,6 +121,12 @@ def too_deep(tokens: Sequence[Token], at: int) -> Mistake:
     """An expression nests too deep at this token."""
     help = "name parts of it with let"
     return _mistake(tokens, at, "CXL-P008", f"expression nesting too deep (max {MAX_DEPTH} levels)", help)
+
+
+def too_many_literals(tokens: Sequence[Token], at: int) -> Mistake:
+    """Arrays and maps nest too deep at this token."""
+    help = "name parts of it with let"
+    return _mistake(tokens, at, "CXL-P008", f"array and map literals nest too deep (max {MAX_NESTED} levels)", help)
 
 
 def too_many_blocks(tokens: Sequence[Token], at: int) -> Mistake:
@@ -194,6 +209,8 @@ def _name(place: Place) -> Mistake | None:
     what = NAMES.get(place.example)
     if what is None:
         return None
+    if what == "a key":
+        return _found(place, "CXL-P001", f"expected a key, found {_shown(place.token)}", _KEY_HELP)
     if place.example == "emit" and (place.behind().type, place.behind(2).type) == ("DOT", "STAR"):
         what = "an input"
     return _name_expected(place.tokens, place.at, what)
@@ -225,7 +242,7 @@ def _closure_parameter(place: Place, at: int) -> Mistake:
 
 def _operand(place: Place) -> Mistake | None:
     at = place.at - 1 if place.example == ALL_COUNTED else place.at
-    if at == place.at and "IF" not in place.accepted:
+    if at == place.at and "INT" not in place.accepted:
         return None
     if place.tokens[at].type == "UNDERSCORE":
         return _mistake(place.tokens, at, "CXL-P010", "'_' is only a pattern of match", "name the value that you mean")
@@ -238,8 +255,8 @@ def _operand_expected(place: Place, at: int) -> Mistake:
     help = foreign or "here can stand a field, a literal, '(', '-', not, if, match, now or '$'"
     if not foreign and token.type == "DOT":
         help = "a number has digits before its point: 0.5"
-    elif not foreign and token.type in ("LSQB", "LBRACE"):
-        help = "there are no array or map literals; use split or set"
+    elif not foreign and token.type == "LBRACE":
+        help = "the braces open a block: put a map literal into parentheses here"
     return _mistake(place.tokens, at, "CXL-P010", f"expected expression, found {_shown(token)}", help)
 
 
@@ -253,8 +270,12 @@ def _wildcard(place: Place) -> Mistake | None:
 def _separator(place: Place) -> Mistake | None:
     if "COMMA" not in place.accepted:
         return None
-    wanted = "','" if place.example in PARAMETERS else "',' or ')'"
+    closing = next((sign for name, sign in _CLOSING if name in place.accepted), "")
+    wanted = "','" if place.example in PARAMETERS else f"',' or '{closing}'"
     return _found(place, "CXL-P001", f"expected {wanted}, found {_shown(place.token)}")
+
+
+_CLOSING = (("RPAR", ")"), ("RSQB", "]"), ("RBRACE", "}"))
 
 
 def _brace(place: Place) -> Mistake | None:
@@ -267,6 +288,10 @@ def _brace(place: Place) -> Mistake | None:
 
 def _sign(place: Place) -> Mistake | None:
     sign, help = next((sign, help) for name, sign, help in _EXPECTED if name in place.accepted)
+    if place.example in COMPREHENSION:
+        help = _COMPREHENSION_HELP
+    elif (sign, place.token.type) == ("=>", "COLON"):
+        help = "the braces behind match open a block: put a map literal into parentheses"
     return _found(place, "CXL-P001", f"expected '{sign}', found {_shown(place.token)}", help)
 
 

@@ -1,15 +1,18 @@
 """`cxl fmt`: a program in one style, its comments and the blank lines between its groups kept.
 
-A statement stands on its own line; one that is too long is broken at `else`, at the arms of match, or at its loosest
-operators. Parsing the result gives the same tree.
+A statement stands on its own line; one that is too long is broken at `else`, at the arms of match, at the parts of an array
+or a map, or at its loosest operators. Parsing the result gives the same tree.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from cxl.diagnostics.diagnostics import CxlErrors, Findings
 from cxl.diagnostics.source import TextOrigin
 from cxl.syntax import ast
-from cxl.syntax.canonical import chain_parts, each_head, expression_text, needs_parentheses, statement_head, statement_text, then_text
+from cxl.syntax.canonical import (
+    chain_parts, each_head, entry_text, expression_text, needs_parentheses, statement_head, statement_text, subject_text, then_text
+)  # fmt: skip
 from cxl.syntax.parse import Comment, comments, parse_program
 
 WIDTH = 100
@@ -114,7 +117,7 @@ def statement_lines(statement: ast.Statement, width: int = WIDTH) -> list[str]:
     lines = [] if needs_parentheses(statement) else _broken(value)
     if not lines:
         return [text]
-    deeper = "" if isinstance(value, ast.Match) else _INDENT
+    deeper = "" if isinstance(value, ast.Match | ast.Array | ast.Map) else _INDENT
     return [head + lines[0], *(deeper + line for line in lines[1:])]
 
 
@@ -131,14 +134,23 @@ def _broken(value: ast.Expr) -> list[str]:
         return _if_lines(value)
     if isinstance(value, ast.Binary | ast.Coalesce):
         return _operator_lines(value)
+    if isinstance(value, ast.Array) and value.elements:
+        return ["[", *_listed(map(expression_text, value.elements)), "]"]
+    if isinstance(value, ast.Map) and value.entries:
+        return ["{", *_listed(map(entry_text, value.entries)), "}"]
     return []
 
 
+def _listed(parts: Iterable[str]) -> list[str]:
+    """One part a line, with a comma behind all but the last."""
+    *before, last = parts
+    return [*(f"{_INDENT}{part}," for part in before), _INDENT + last]
+
+
 def _match_lines(value: ast.Match) -> list[str]:
-    subject = f"{expression_text(value.subject)} " if value.subject is not None else ""
-    arms = [f"{expression_text(arm.pattern)} => {expression_text(arm.result)}" for arm in value.arms]
-    body = [*(f"{arm}," for arm in arms[:-1]), *arms[-1:]]
-    return [f"match {subject}{{", *(_INDENT + arm for arm in body), "}"]
+    subject = f"{subject_text(value.subject)} " if value.subject is not None else ""
+    arms = (f"{expression_text(arm.pattern)} => {expression_text(arm.result)}" for arm in value.arms)
+    return [f"match {subject}{{", *(_listed(arms) if value.arms else []), "}"]
 
 
 def _if_lines(value: ast.If) -> list[str]:

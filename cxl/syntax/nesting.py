@@ -7,9 +7,9 @@ from cxl.syntax import ast
 from cxl.syntax.nesting_limit import MAX_DEPTH
 
 _OPERANDS = frozenset(
-    ["INT", "FLOAT", "STRING", "DATE", "TRUE", "FALSE", "NULL", "NOW", "NAME", "IT", "OUTER", "DOLLAR", "LPAR", "IF", "MATCH"]
+    ["INT", "FLOAT", "STRING", "DATE", "TRUE", "FALSE", "NULL", "NOW", "NAME", "IT", "OUTER", "FOR", "DOLLAR", "LPAR", "LSQB", "OPEN_MAP", "IF", "MATCH"]
 )  # fmt: skip
-_DEEPER = ("(", "[", ".", "-", "??", "not", "if", "match")
+_DEEPER = ("(", "[", "{", ".", "-", "??", "not", "if", "match")
 
 
 def can_be_deep(text: str) -> bool:
@@ -57,19 +57,19 @@ class Nesting:
     def _level(self, at: int) -> int:
         """How many levels deeper the stack is behind this value."""
         kind = getattr(self._values[at], "type", "")
-        if kind in ("DOT", "LSQB"):
-            return 1 + self._postfixes[at] if self._operand_before(at) else 0
+        if kind in ("DOT", "LSQB") and self._operand_before(at):
+            return 1 + self._postfixes[at]
         if kind == "LPAR":
             return 0 if self._is(at - 2, "DOT") or self._is(at - 2, "FN") else 1
         if kind == "MINUS":
             return 0 if self._operand_before(at) else 1
-        return 1 if kind in ("COALESCE", "NOT", "IF", "MATCH") and not self._is(at - 1, "DOT") else 0
+        return 1 if kind in ("COALESCE", "NOT", "IF", "MATCH", "LSQB", "OPEN_MAP") and not self._is(at - 1, "DOT") else 0
 
     def _begins_operand(self, at: int) -> bool:
         """A name behind a point is none, nor is the parenthesis of a call."""
         before = getattr(self._values[at - 1], "type", "") if at else ""
         if self._values[at].type == "LPAR":
-            return before not in ("NAME", "OUTER") and not self._is(at - 2, "DOT")
+            return before not in ("NAME", "OUTER", "FOR") and not self._is(at - 2, "DOT")
         return before not in ("DOT", "PATH", "DOLLAR")
 
     def _operand_before(self, at: int) -> bool:

@@ -14,6 +14,7 @@ from cxl.syntax.errors import EXAMPLES, Mistake, Place
 from cxl.syntax.nesting import Nesting, can_be_deep
 from cxl.syntax.nesting_limit import MAX_EACH
 from cxl.syntax.tables import BUILDER, CONTEXT_WORDS, parser
+from cxl.values.nested import MAX_NESTED
 
 _STATEMENTS = frozenset({"LET", "EMIT", "FILTER", "DISTINCT", "TRACE", "USE", "FN"})
 
@@ -70,6 +71,8 @@ class _Reader:
         BUILDER.end = token.end_pos or 0
         if self._nesting is not None and self._nesting.too_deep(token) and not self._begins_closure(token):
             self._give_up(errors.too_deep(self._all_tokens(), self._index(token)))
+        elif token.type in ("LSQB", "OPEN_MAP") and self._literals() > MAX_NESTED:
+            self._give_up(errors.too_many_literals(self._all_tokens(), self._index(token)))
         elif token.type == "LBRACE" and self._state.position in _list_states() and self._blocks() > MAX_EACH:
             self._pop(len(self._state.value_stack) - 1)
             self._give_up(errors.too_many_blocks(self._all_tokens(), self._index(token)))
@@ -162,7 +165,7 @@ class _Reader:
         tokens = self._all_tokens()
         for at in range(start, len(tokens)):
             kind = tokens[at].type
-            if opened <= 0 and ((kind in _STATEMENTS and (at == 0 or tokens[at - 1].type != "DOT")) or (kind == "RBRACE" and not top)):
+            if opened <= 0 and ((kind in _STATEMENTS and not _is_member(tokens, at)) or (kind == "RBRACE" and not top)):
                 return at
             opened += (kind == "LBRACE") - (kind == "RBRACE" and opened > 0)
         return None
@@ -177,6 +180,14 @@ class _Reader:
         states, values = self._state.state_stack, self._state.value_stack
         return sum(
             getattr(value, "type", "") == "LBRACE" and state in _list_states() for state, value in zip(states[1:], values, strict=True)
+        )
+
+    def _literals(self) -> int:
+        """How many arrays and maps are open."""
+        kinds = (getattr(value, "type", "") for value in self._state.value_stack)
+        return sum(
+            kind == "OPEN_MAP" or (kind == "LSQB" and state in _array_states())
+            for state, kind in zip(self._state.state_stack[1:], kinds, strict=True)
         )
 
     def _statement_size(self) -> int:
@@ -205,6 +216,18 @@ class _Reader:
         """Leave this many values on the stack."""
         del self._state.value_stack[size:]
         del self._state.state_stack[size + 1 :]
+
+
+def _is_member(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a word stands behind a point or is the key of a map."""
+    return (at > 0 and tokens[at - 1].type == "DOT") or tokens[at + 1].type == "COLON"
+
+
+@cache
+def _array_states() -> frozenset[int]:
+    """The parser's states behind the bracket of an array, which may end at once."""
+    states = parser().parser.parser._parse_table.states  # noqa: SLF001 - lark shows its table nowhere else
+    return frozenset(state for state, actions in states.items() if actions.get("RSQB", (None,))[0] is Shift and "INT" in actions)
 
 
 @cache

@@ -15,14 +15,16 @@ import lark
 from lark import Lark, Token
 from lark.common import LexerConf
 from lark.grammar import Rule
-from lark.lexer import ContextualLexer, TerminalDef
+from lark.lexer import ContextualLexer, LexerState, TerminalDef
+from lark.parsers.lalr_analysis import Shift
+from lark.parsers.lalr_parser_state import ParserState
 
 from cxl.syntax.builder import TreeBuilder, calendar_day
 
 GRAMMAR = Path(__file__).with_name("grammar.lark")
 TABLES = Path(__file__).with_name("tables.json")
 STARTS = ("program", "expression")
-CONTEXT_WORDS = frozenset({"EACH", "META", "IN", "OUTER", "LEVEL"})
+CONTEXT_WORDS = frozenset({"EACH", "META", "FOR", "IN", "OUTER", "LEVEL"})
 """Terminals that are words only where the parser can go on with them; elsewhere they are names."""
 MAX_INT = 2**63 - 1
 LONGEST_LITERAL = 64 * 1024
@@ -38,6 +40,33 @@ class CxlLexer(ContextualLexer):
     def __init__(self, conf: LexerConf, states: dict[int, Collection[str]], always_accept: Collection[str] = ()) -> None:
         everywhere = {one.name for one in conf.terminals} - CONTEXT_WORDS
         super().__init__(conf, {state: sorted(CONTEXT_WORDS.intersection(accepted)) for state, accepted in states.items()}, everywhere)
+
+    def lex(self, lexer_state: LexerState, parser_state: ParserState[int]) -> Iterator[Token]:
+        """The tokens. A brace is read when the parser has got all tokens before it."""
+        for token in super().lex(lexer_state, parser_state):
+            yield token.update(type="OPEN_MAP") if token.type == "LBRACE" and _opens_map(parser_state) else token
+
+
+def _opens_map(state: ParserState[int]) -> bool:
+    """Whether a brace opens a map: where no block can begin. The subject of emit each does not begin with one."""
+    is_subject = [getattr(one, "type", "") for one in state.value_stack[-3:]] in _SUBJECTS
+    return not is_subject and not _shifts(state, "LBRACE") and _shifts(state, "OPEN_MAP")
+
+
+_SUBJECTS = (["EACH", "NAME", "IN"], ["EACH", "IT", "IN"])
+
+
+def _shifts(state: ParserState[int], kind: str) -> bool:
+    """Whether the parser can go on with a token of this kind."""
+    states, stack = state.parse_conf.states, list(state.state_stack)
+    while kind in states[stack[-1]]:
+        action, rule = states[stack[-1]][kind]
+        if action is Shift:
+            return True
+        if rule.expansion:
+            del stack[-len(rule.expansion) :]
+        stack.append(states[stack[-1]][rule.origin.name][1])
+    return False
 
 
 class _Kept:

@@ -18,11 +18,18 @@ def growth(expr: tree.Expr, growths: Mapping[int, float]) -> float:
     if isinstance(expr, tree.Local):
         return growths.get(expr.slot, 1)
     parts = [growth(part, growths) for part in _parts(expr)]
-    if (isinstance(expr, tree.Binary) and expr.op == "+") or (isinstance(expr, tree.Call) and expr.name == "concat"):
+    if _joins(expr):
         return min(sum(parts), _MOST)
     if isinstance(expr, tree.Call) and expr.name == "replace":
         return min(parts[0] * _replaced(expr, parts), _MOST)
     return max(parts, default=1)
+
+
+def _joins(expr: tree.Expr) -> bool:
+    """Whether the value holds the texts of all parts."""
+    if isinstance(expr, tree.Binary | tree.Call):
+        return (expr.op if isinstance(expr, tree.Binary) else expr.name) in ("+", "concat")
+    return isinstance(expr, tree.Array | tree.Map)
 
 
 def _parts(expr: tree.Expr) -> tuple[tree.Expr, ...]:

@@ -17,7 +17,7 @@ def shape(value: Any) -> Any:
         return ("Binary", shape(first), *((link.op, shape(link.right)) for link in chain))
     if isinstance(value, tree.Literal):
         return ("Literal", value.type.kind, repr(value.value))
-    if isinstance(value, tree.Expr | tree.Arm):
+    if isinstance(value, tree.Expr | tree.Arm | tree.Entry):
         return (type(value).__name__, *(shape(getattr(value, part.name)) for part in fields(value) if part.name not in _SKIPPED))
     if isinstance(value, tuple):
         return tuple(shape(part) for part in value)
@@ -56,8 +56,10 @@ def _rebuilt(expr: tree.Expr, definitions: Mapping[int, tree.Expr]) -> tree.Expr
         value = getattr(expr, part.name)
         if isinstance(value, tree.Expr):
             changes[part.name] = inline(value, definitions)
-        elif part.name == "args":
-            changes["args"] = tuple(inline(arg, definitions) for arg in value)
+        elif part.name in ("args", "elements"):
+            changes[part.name] = tuple(inline(one, definitions) for one in value)
+        elif part.name == "entries":
+            changes["entries"] = tuple(tree.Entry(inline(one.key, definitions), inline(one.value, definitions)) for one in value)
         elif part.name == "arms":
             changes["arms"] = tuple(_inline_arm(arm, definitions) for arm in value)
     return replace(expr, **changes) if changes else expr

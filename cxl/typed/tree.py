@@ -165,6 +165,38 @@ class Member(Expr):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Array(Expr):
+    """`[a, b]`."""
+
+    elements: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comprehension(Expr):
+    """`[element for name in source if condition]`. The element of the source is in `slot`."""
+
+    slot: int
+    source: Expr
+    condition: Expr | None
+    element: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """An entry of a map."""
+
+    key: Expr
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Map(Expr):
+    """`{key: value}`. Keys that are written out are literals, each of another text."""
+
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Bind(Expr):
     """`value` evaluated once into `slot`, then `body`: an argument of a function."""
 
@@ -329,6 +361,9 @@ _CHILDREN: dict[type, Any] = {
     Call: lambda e: (e.receiver, *e.args),
     Index: lambda e: (e.receiver, e.index),
     Member: lambda e: (e.receiver,),
+    Array: lambda e: e.elements,
+    Comprehension: lambda e: (e.source, e.element) if e.condition is None else (e.source, e.condition, e.element),
+    Map: lambda e: tuple(part for entry in e.entries for part in (entry.key, entry.value)),
     Bind: lambda e: (e.value, e.body),
 }
 

@@ -1,14 +1,15 @@
 """Dates and times in text, a column at a time.
 
 Accepted spellings of a date: `Y-m-d`, `m/d/Y`, `Y/m/d`, `m-d-Y`. Of a date_time: `Y-m-dTH:M:S` or `Y-m-d H:M:S`, both with an optional fraction of a
-second, and `m/d/Y H:M[:S]`. Years have four digits, the other parts one or two. The pipeline's own strftime patterns are tried first.
+second, and `m/d/Y H:M[:S]`. Years have four digits, the other parts one or two. Behind the first two, `Z` or an offset `+HH:MM` makes the time one in UTC;
+then the `T` may be small, and so may the `Z`. The pipeline's own strftime patterns are tried first.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from datetime import date, datetime
+from datetime import MAXYEAR, date, datetime, timedelta
 from typing import Any
 
 from changelog.lazy_imports import pa, pc, pl
@@ -24,13 +25,19 @@ _DATE = tuple(
     )
 )
 _CLOCK = r"(?P<H>[0-9]{1,2}):(?P<M>[0-9]{1,2})"
+_DAY = r"(?P<y>[0-9]{4})-(?P<m>[0-9]{1,2})-(?P<d>[0-9]{1,2})"
+_SECOND = r":(?P<S>[0-9]{1,2})(\.(?P<f>[0-9]{1,9}))?"
+_ZONE = r"([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
 _TIME = tuple(
     re.compile(pattern)
     for pattern in (
-        rf"(?P<y>[0-9]{{4}})-(?P<m>[0-9]{{1,2}})-(?P<d>[0-9]{{1,2}})[T ]{_CLOCK}:(?P<S>[0-9]{{1,2}})(\.(?P<f>[0-9]{{1,9}}))?",
+        rf"{_DAY}[T ]{_CLOCK}{_SECOND}",
+        rf"{_DAY}[Tt ]{_CLOCK}{_SECOND}(?P<zone>{_ZONE})",
         rf"(?P<m>[0-9]{{1,2}})/(?P<d>[0-9]{{1,2}})/(?P<y>[0-9]{{4}}) {_CLOCK}(:(?P<S>[0-9]{{1,2}}))?",
     )
 )
+_ALL_ZONED = rf"\A[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(\.[0-9]{{1,6}})?(Z|{_ZONE[_ZONE.index('[+-]'):]}\z"
+"""Times with an offset that Arrow reads as `time_of` does."""
 _SECONDS = len("2024-01-31T23:59:59")
 _CLOCK_DIRECTIVE = re.compile(r"%[-_0]?[HIkIlMSpPTRXrsc+]")
 
@@ -50,9 +57,18 @@ def time_of(text: str) -> datetime | None:
         found = pattern.fullmatch(text)
         if found:
             parts = [int(found[name] or 0) for name in "ymdHMS"]
-            fraction = found.groupdict().get("f") or ""
-            return _real_time(parts, int(fraction[:6].ljust(6, "0")))
+            given = found.groupdict()
+            fraction = given.get("f") or ""
+            return _real_time(parts, int(fraction[:6].ljust(6, "0")), _offset(given.get("zone") or ""))
     return None
+
+
+def _offset(zone: str) -> timedelta:
+    """How far a zone is ahead of UTC. None is UTC."""
+    if zone.lower() in ("", "z"):
+        return timedelta()
+    ahead = timedelta(hours=int(zone[1:3]), minutes=int(zone[4:]))
+    return -ahead if zone[0] == "-" else ahead
 
 
 def _real_date(year: int, month: int, day: int) -> date | None:
@@ -62,10 +78,10 @@ def _real_date(year: int, month: int, day: int) -> date | None:
         return None
 
 
-def _real_time(parts: Sequence[int], microseconds: int) -> datetime | None:
+def _real_time(parts: Sequence[int], microseconds: int, ahead: timedelta) -> datetime | None:
     try:
-        return datetime(parts[0], parts[1], parts[2], parts[3], parts[4], parts[5], microseconds)
-    except ValueError:
+        return datetime(parts[0], parts[1], parts[2], parts[3], parts[4], parts[5], microseconds) - ahead
+    except (ValueError, OverflowError):
         return None
 
 
@@ -90,6 +106,20 @@ def parse_times(text: pa.Array, formats: Sequence[str] = ()) -> pa.Array:
             return _no_year_zero(pc.cast(text, pa.timestamp("us")), text, time_of).cast(timestamp_type())
         except pa.ArrowInvalid:
             pass
+    elif lengths["min"] is not None and pc.all(pc.match_substring_regex(text, _ALL_ZONED)).as_py():
+        return _zoned(text)
+    return _by_distinct(text, time_of, pa.timestamp("us")).cast(timestamp_type())
+
+
+def _zoned(text: pa.Array) -> pa.Array:
+    """The times of a column in which all have an offset."""
+    try:
+        times = pc.cast(text, timestamp_type())
+        bounds = pc.min_max(pc.year(times)).as_py()
+        if bounds["min"] >= 1 and bounds["max"] <= MAXYEAR:
+            return times
+    except pa.ArrowInvalid:
+        pass
     return _by_distinct(text, time_of, pa.timestamp("us")).cast(timestamp_type())
 
 

@@ -13,7 +13,7 @@ from cxl.syntax.tables import keywords
 HERE = Span(0, 0)
 BINARY = ["+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "and", "or"]
 KEYWORDS = keywords()
-CONTEXT_WORDS = ["each", "in", "outer", "info", "warn", "error", "debug", "meta", "sum", "count", "max"]
+CONTEXT_WORDS = ["each", "in", "outer", "info", "warn", "error", "debug", "meta", "for", "sum", "count", "max"]
 
 names = st.one_of(
     st.sampled_from(CONTEXT_WORDS),
@@ -39,6 +39,11 @@ leaves = st.one_of(
 )
 
 
+def _entries(inner):
+    written = (members | texts).map(lambda text: ast.Literal(HERE, "string", text))
+    return st.builds(ast.Entry, st.just(HERE), written, st.just(False), inner) | st.builds(ast.Entry, st.just(HERE), inner, st.just(True), inner)
+
+
 def _grown(inner):
     args = st.lists(inner, max_size=3).map(tuple)
     method_args = st.lists(st.one_of(inner, st.builds(ast.Closure, st.just(HERE), inner)), max_size=3).map(tuple)
@@ -53,6 +58,9 @@ def _grown(inner):
         st.builds(ast.MethodCall, here, inner, members, here, method_args),
         st.builds(ast.Member, here, inner, members, here),
         st.builds(ast.Index, here, inner, inner),
+        st.builds(ast.Array, here, args),
+        st.builds(ast.Comprehension, here, inner, names | st.just("it"), inner, st.none() | inner),
+        st.builds(ast.Map, here, st.lists(_entries(inner), max_size=3).map(tuple)),
         st.builds(ast.FreeCall, here, names, here, args, st.just(False)),
         st.builds(ast.FreeCall, here, names, here, st.just(()), st.just(True)),
         st.builds(ast.ModuleMember, here, names, here, names, here, st.none() | args),

@@ -17,7 +17,10 @@ _NAMED = {"B": MONTHS, "b": MONTHS, "h": MONTHS, "A": DAYS, "a": DAYS, "p": ("AM
 _SAME = {"e": "d", "k": "H", "l": "I", "B": "b", "h": "b", "A": "a", "P": "p"}
 _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _ISO_TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?"
-_ISO_DATE_TIME = re.compile(_ISO_TIME, re.ASCII)
+_ZONE = "(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
+_ZONED = f"{_ISO_TIME.replace('T', '[Tt]')}{_ZONE}"
+_ISO_DATE_TIME = re.compile(f"{_ISO_TIME}|{_ZONED}", re.ASCII)
+_SECONDS = len("2024-01-31T23:59:59")
 _TOKENS = re.compile(r"%:z|%.|[^%]+|%", re.DOTALL)
 _OFFSET_PATTERN = "[+-][0-9]{2}:?[0-9]{2}"
 _BLANKS = "[\\t\\n\\r ]*"
@@ -100,12 +103,16 @@ def parse_iso_date(value: str) -> date | None:
 
 
 def parse_iso_date_time(value: str) -> datetime | None:
-    """Read `YYYY-MM-DDTHH:MM:SS` with an optional fraction. Digits beyond microseconds are ignored."""
+    """Read `YYYY-MM-DDTHH:MM:SS` with an optional fraction; behind it `Z` or an offset `+HH:MM` makes it UTC. Digits beyond microseconds are ignored."""
     if not _ISO_DATE_TIME.fullmatch(value):
         return None
-    whole, _, fraction = value.partition(".")
-    micros = timedelta(microseconds=int(fraction.ljust(6, "0")[:6] or 0))
-    return _checked(lambda: datetime.fromisoformat(whole) + micros)
+    whole, fraction, zone = value[:_SECONDS], value[_SECONDS:].rstrip("Zz"), value[-6:]
+    ahead = timedelta()
+    if zone[0] in "+-":
+        fraction = fraction[:-6]
+        ahead = timedelta(hours=int(zone[1:3]), minutes=int(zone[4:])) * (-1 if zone[0] == "-" else 1)
+    micros = timedelta(microseconds=int(fraction[1:].ljust(6, "0")[:6]))
+    return _checked(lambda: datetime.fromisoformat(whole) + micros - ahead)
 
 
 def parse_date(value: str, format_: str) -> date | None:
@@ -220,11 +227,31 @@ def date_column(f: Any, text: Any, format_: str | None) -> Any:
 def date_time_column(f: Any, text: Any, format_: str | None) -> Any:
     """Return a date and time by a format (None: ISO) as a column."""
     if format_ is None:
-        day = text.substr(f.lit(1), f.lit(10))
-        fits = text.rlike(f"\\A{_ISO_TIME}\\z") & date_column(f, day, None).isNotNull()
-        return f.when(fits & (text.substr(f.lit(12), f.lit(2)) < "24"), f.replace(text, f.lit("T"), f.lit(" ")).try_cast("timestamp"))
+        return f.when(text.rlike(f"\\A{_ZONED}\\z"), _zoned_column(f, text)).otherwise(_local_column(f, text))
     found = _native_fields(f, text, format_)
     return None if found is None or not {"H", "M"} <= found.keys() else _made(f, found)
+
+
+def _local_column(f: Any, text: Any) -> Any:
+    """A time without an offset."""
+    day = text.substr(f.lit(1), f.lit(10))
+    fits = text.rlike(f"\\A{_ISO_TIME}\\z") & date_column(f, day, None).isNotNull()
+    return f.when(fits & (text.substr(f.lit(12), f.lit(2)) < "24"), f.replace(text, f.lit("T"), f.lit(" ")).try_cast("timestamp"))
+
+
+def _zoned_column(f: Any, text: Any) -> Any:
+    """A time with an offset, in UTC; null where that leaves the years 1 to 9999."""
+    local = _local_column(f, f.upper(f.regexp_replace(text, f"{_ZONE}\\z", "")))
+    zone = f.right(text, f.lit(6))
+    minutes = zone.substr(f.lit(2), f.lit(2)).try_cast("bigint") * 60 + zone.substr(f.lit(5), f.lit(2)).try_cast("bigint")
+    ahead = f.when(zone.startswith("-"), -minutes).when(zone.startswith("+"), minutes).otherwise(f.lit(0))
+    micros = f.unix_micros(local) - ahead * 60_000_000
+    first, last = (_micros(one) for one in (datetime.min, datetime.max))
+    return f.when((micros >= first) & (micros <= last), f.timestamp_micros(micros))
+
+
+def _micros(moment: datetime) -> int:
+    return (moment - datetime(1970, 1, 1)) // timedelta(microseconds=1)
 
 
 def _native_fields(f: Any, text: Any, format_: str) -> dict[str, Any] | None:
