@@ -58,6 +58,7 @@ CODES: tuple[Code, ...] = (
     Code("CXL-P012", "a closure out of place", "Closures, it => ..., are arguments of filter, map, find, any and flat_map; their parameter is always it.", "let f = it => it * 2", "emit x = items.map(it => it * 2)"),
     Code("CXL-P013", "a module path that is none", "use takes names joined by points.", "use shared::dates", "use rates as r\nemit x = r::vat"),
     Code("CXL-P014", "emit cannot write there", "emit writes fields and $meta; variables are written by state nodes.", "emit $pipeline.x = 1", "emit meta x = 1"),
+    Code("CXL-P015", "a key twice in a map", "Every key of a map stands in it once.", 'emit x = {name: name, "name": amount}', "emit x = {name: name, amount: amount}"),
     Code("CXL-P016", "a literal that is too long", "A string literal has at most 64 KB, more than a format, a pattern or a compared text needs.", f'emit x = name == "{"a" * 65_537}"', 'emit x = name == "aaa"'),
     # Names
     Code("CXL-R001", "an unknown field", "No field, let or emitted name of this name is visible here.", "emit x = amoutn", "emit x = amount"),
@@ -86,6 +87,8 @@ CODES: tuple[Code, ...] = (
     Code("CXL-T009", "emit each over something else", "The source of emit each is an array, or a value whose type is not known.", "emit each x in name { emit y = x }", "emit each x in items { emit y = x }"),
     Code("CXL-T010", "a closure too few or too many", "filter, map, find, any and flat_map of arrays take a closure; other methods take none.", "emit x = items.map(1)", "emit x = items.map(it => 1)"),
     Code("CXL-T011", "a value without members", "Members and indices are read from maps and arrays.", "emit x = name.length", "emit x = name.length()"),
+    Code("CXL-T014", "a comprehension over something else than an array", "The source of a comprehension is an array, or a value whose type is not known.", "emit x = [i for i in name]", "emit x = [i for i in items]"),
+    Code("CXL-T015", "a computed key that is no String", "The keys of a map are Strings. A computed one stands in brackets.", "emit x = {[amount]: name}", "emit x = {[amount.to_string()]: name}"),
     Code("CXL-T017", "a program that is too large", "A program has at most 50,000 names, literals, operators and calls; the parts of a function count at each call.", _TOO_LARGE, "fn double(x) = x + x\nlet twice = double(amount)\nemit x = double(twice)"),
     # Aggregates
     Code("CXL-A001", "an aggregate function outside of an aggregate", "sum, count and similar functions work in the cxl of an aggregate node.", "emit x = sum(amount)", "emit x = amount"),

@@ -254,7 +254,13 @@ def _plain_path(node: ast.Member) -> list[str] | None:
 
 def _array(check: Checker, node: ast.Array) -> tree.Expr:
     """`[a, b]`."""
-    return tree.Array(ARRAY, check.at(node.span), tuple(check.expr(one) for one in node.elements))
+    elements = tuple(check.expr(one) for one in node.elements)
+    return tree.Array(_holding(ARRAY, *elements), check.at(node.span), elements)
+
+
+def _holding(type_: Type, *parts: tree.Expr) -> Type:
+    """The type of an array or a map that is made of values."""
+    return replace(type_, holds_decimals=any(part.type.may_be_decimal for part in parts))
 
 
 def _comprehension(check: Checker, node: ast.Comprehension) -> tree.Expr:
@@ -262,7 +268,7 @@ def _comprehension(check: Checker, node: ast.Comprehension) -> tree.Expr:
     source = check.expr(node.source)
     outer, inside = check.scope, check.inside
     check.scope, check.inside = Scope(check.scope), "comprehension" if inside == "emit" else inside
-    slot = check.define(node.name, ANY).slot
+    slot = check.define(node.name, _holding(ANY, source)).slot
     condition = None if node.condition is None else check.condition(node.condition, "the condition of a comprehension")
     element = check.expr(node.element)
     check.scope, check.inside = outer, inside
@@ -270,7 +276,7 @@ def _comprehension(check: Checker, node: ast.Comprehension) -> tree.Expr:
         help = "the source is an array, or a value of type any"
         return check.error("CXL-T014", f"a comprehension needs an array, got {source.type.base}", node.source.span, help=help)
     type_ = ARRAY.or_null if source.type.nullable or source.type.kind is not Kind.ARRAY else ARRAY
-    return tree.Comprehension(type_, check.at(node.span), slot, source, condition, element)
+    return tree.Comprehension(_holding(type_, element), check.at(node.span), slot, source, condition, element)
 
 
 def _map(check: Checker, node: ast.Map) -> tree.Expr:
@@ -279,7 +285,8 @@ def _map(check: Checker, node: ast.Map) -> tree.Expr:
     for entry in node.entries:
         if not entry.computed and isinstance(entry.key, ast.Literal):
             _written_once(check, entry.key, written)
-    return tree.Map(MAP, check.at(node.span), tuple(tree.Entry(_key(check, entry), check.expr(entry.value)) for entry in node.entries))
+    entries = tuple(tree.Entry(_key(check, entry), check.expr(entry.value)) for entry in node.entries)
+    return tree.Map(_holding(MAP, *(entry.value for entry in entries)), check.at(node.span), entries)
 
 
 def _written_once(check: Checker, key: ast.Literal, written: dict[str, Span]) -> None:

@@ -11,7 +11,15 @@ from cxl.diagnostics.diagnostics import CxlErrors, Findings
 from cxl.diagnostics.source import TextOrigin
 from cxl.syntax import ast
 from cxl.syntax.canonical import (
-    chain_parts, each_head, entry_text, expression_text, needs_parentheses, statement_head, statement_text, subject_text, then_text
+    chain_parts,
+    each_head,
+    entry_text,
+    expression_text,
+    needs_parentheses,
+    statement_head,
+    statement_text,
+    subject_text,
+    then_text,
 )  # fmt: skip
 from cxl.syntax.parse import Comment, comments, parse_program
 

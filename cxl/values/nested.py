@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cxl.values.dynamic import dumps
+from cxl.values.dynamic import dumps, plain
 from cxl.values.failure import MAX_TEXT, CxlFailure
 
 MAX_NESTED = 64
@@ -17,7 +17,7 @@ def held_to_limits(value: Any) -> None:
     """Check a new array or map. Raises CxlFailure where it is nested too deep or too large."""
     if _most_bytes(value) <= MAX_TEXT:
         return
-    size = len((dumps(value) or "").encode(errors="surrogatepass"))
+    size = len(plain(dumps(value) or "").encode(errors="surrogatepass"))
     if size > MAX_TEXT:
         raise CxlFailure(f"the value is too large: {size} bytes as JSON exceed the limit of {MAX_TEXT}")
 

@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from cxl.functions.registry import Builtin, all_builtins
+from cxl.runtime.cases import interpret_cases
+from cxl.runtime.context import eval_context
 from cxl.types.types import Kind, Type
 from cxl.values.dynamic import dumps, loads
 from cxl.values.failure import CxlFailure
@@ -250,6 +252,32 @@ def test_a_record_has_the_fields_of_its_own_block(text: str, expected: list[dict
     assert answers(text, {"xs": "array", "ys": "array"}, [{"xs": [1, 2], "ys": [3]}, {"xs": None, "ys": []}]) == [expected, []]
 
 
+NESTED = [
+    "emit x = [i, s, d, m, null, [v], {a: o}]", "emit x = {i: i, [s]: d, z: {m: m}}", "emit x = [e for e in v]", "emit x = [i / e for e in v if e > 0]",
+    "emit x = [{k: e, d: d} for e in v if e != null] emit y = x[0].d == d", "let a = [d, m] emit x = a emit y = a[0].year() emit z = [e for e in a].length()",
+    "emit x = [[e, v.length()] for e in v] emit y = x", 'let k = s emit x = [k + e for e in s.split("")]', "emit each e in [i, {k: s}] { emit x = e emit y = [e] }",
+    "emit x = {a: [i, j]}.a[0] emit y = {}[s]", "distinct by v emit x = [v]", "filter [i] == [j] emit x = 1", "emit x = [1 / i, s.to_int()]", "emit x = {[s]: 1, a: 2}.unset(s)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NESTED)
+def test_arrays_and_maps_are_the_same(text: str) -> None:
+    rows = zip(
+        [1, 0, None, 7], [1, 1, None, 0], ["a", "", None, "2 b"], [date(2024, 2, 29), None, date(1, 1, 1), date(2024, 1, 1)], [datetime(2024, 2, 29, 12), None, None, datetime(1, 1, 1)],
+        [[1, 2.5], None, [], [0, "x", None]], [{}, None, {"a": [1]}, {"b": None}], strict=True,
+    )  # fmt: skip
+    schema = {name: SCHEMA[name] for name in "ijsdmvo"}
+    found = disagreements([case(text, schema, [dict(zip(schema, row, strict=True)) for row in rows])])
+    assert not found, "\n".join(map(str, found[:6]))
+
+
+@given(st.lists(st.none() | st.integers(-3, 3)), st.integers(-3, 3))
+def test_a_comprehension_maps_what_a_filter_keeps(values: list[int | None], least: int) -> None:
+    text = "emit x = [e * 2 for e in v if e > n] emit y = v.filter(it => it > n).map(it => it * 2)"
+    kept = [value * 2 for value in values if value is not None and value > least]
+    assert interpret_cases([case(text, {"v": "array", "n": "int"}, [{"v": values, "n": least}])], eval_context()) == [[[{"x": kept, "y": kept}]]]
+
+
 # Random programs --------------------------------------------------------------------------------------------------------
 SCHEMA = {"i": "int", "j": "int", "x": "float", "y": "float", "s": "string", "t": "string", "p": "bool", "q": "bool", "d": "date", "m": "date_time", "v": "array", "o": "map"}
 
@@ -278,7 +306,8 @@ EXPRESSIONS: dict[str, st.SearchStrategy[str]] = {
         st.sampled_from(["i", "j", "0", "3", "1000000"]), binary(ints, ["+", "-", "*", "/", "%"], ints), call(strings, ["length"]), call(floats, ["floor", "ceil"]),
         call(ints, ["abs"]), call(ints, ["min", "max"], ints), call(strings, ["to_int", "try_int"]), call(dates, ["year", "month", "day"]),
         call(dates, ["diff_days", "diff_months", "diff_years"], st.one_of(dates, moments)), call(moments, ["hour", "minute", "second"]), choice(bools, ints),
-        st.sampled_from(["v.length()", "o.keys().length()", "s.to_int()", "(i * i)"]), ints.map(lambda one: f"(-{one})"),
+        st.sampled_from(["v.length()", "o.keys().length()", "s.to_int()", "(i * i)", "[e for e in v if e != i].length()", "{a: i, [t]: j}.keys().length()"]),
+        st.tuples(ints, strings).map(lambda parts: f"[{parts[0]}, {parts[1]}, d].length()"), ints.map(lambda one: f"(-{one})"),
     ),
     "float": st.one_of(
         st.sampled_from(["x", "y", "0.5", "100.0", "s.to_float()", "(x / y)"]), binary(floats, ["+", "-", "*", "/"], st.one_of(floats, ints)), call(floats, ["round", "round_to"], st.sampled_from(["0", "2"])),
@@ -288,6 +317,7 @@ EXPRESSIONS: dict[str, st.SearchStrategy[str]] = {
         st.sampled_from(["s", "t", '"a"', '" b-"']), binary(strings, ["+"], strings), call(strings, ["upper", "lower", "trim", "reverse"]), call(strings, ["left", "right"], small),
         call(strings, ["substring"], small, small), call(strings, ["pad_left", "pad_right"], small), call(ints, ["to_string"]), call(floats, ["to_string"]),
         call(strings, ["replace"], st.just('"a"'), strings), call(st.one_of(dates, moments), ["format_date"], st.just('"%Y/%m/%d %a"')), choice(bools, strings),
+        strings.map(lambda one: f"{{k: [{one}]}}.k[0].to_string()"), ints.map(lambda one: f'[e.to_string() + t for e in [{one}, s, d]].join("|")'),
         st.sampled_from(['s.split(",").join("-")', "v[0].to_string()", "o.a.to_string()", "s.replace(t, s.to_int().to_string())"]),
     ),
     "bool": st.one_of(

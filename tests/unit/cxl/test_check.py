@@ -53,6 +53,12 @@ d.add_days(1)                      | date
 t.add_days(1)                      | date_time
 i.is_null()                        | bool
 xs.map(it => it)                   | array
+[i, s]                             | array
+[x for x in xs]                    | array
+[x for x in v]                     | nullable(array)
+{a: ni, [s]: 1}                    | map
+{a: ni}.a                          | any
+[1][0]                             | any
 xs.length()                        | int
 m.a                                | any
 xs[0]                              | any
@@ -123,6 +129,14 @@ emit x = sum(i) / filter count(*) > 1      | CXL-A001 1:10, CXL-A001 2:8
 emit x = nope(i) / emit y = upper(s)       | CXL-R008 1:10, CXL-R008 2:10
 emit x = q::f(1)                           | CXL-R006 1:10
 emit x = $window.sum(i) / emit y = $window.nope(i) | CXL-W001 1:18, CXL-W002 2:18
+emit x = [1] + 1 / emit y = [1].upper() / emit z = [1] < [2] | CXL-T004 1:14, CXL-T002 2:14, CXL-T004 3:14
+emit x = [a for a in s if b] / emit y = [a for a in xs if i] / emit z = [a for a in null if a] | CXL-T014 1:22, CXL-T006 2:28
+emit x = [a for a in xs if a.zzz] / emit y = a / emit z = [zzz for a in zzz] | CXL-R001 2:10, CXL-R001 3:11, CXL-R001 3:24
+emit x = [it for it in xs] / emit y = [it for a in xs]  | CXL-R003 2:11
+emit x = {a: zzz, "a": 1, b: 2, b: 3, ["a"]: 4} | CXL-R001 1:14, CXL-P015 1:19, CXL-P015 1:33
+emit x = {[i]: 1, [null]: 2, [xs]: 3, [v]: 4, [s]: 5} | CXL-T015 1:12, CXL-T015 1:20, CXL-T015 1:31
+emit x = {a: 1} + 1 / emit y = {a: 1}.b + 1 / emit z = -[1] | CXL-T004 1:17, CXL-T004 3:10
+fn f(a) = [x for x in a] / emit x = f(s) / emit y = f(xs) | CXL-T014 2:10
 emit x = ) / emit y = zzz                  | CXL-P010 1:10, CXL-R001 2:10
 """
 
@@ -195,6 +209,11 @@ distinct / emit each x in xs { } / emit meta q = 1 | CXL-A006 1:1, CXL-A006 2:1,
 emit x = sum(s) / emit y = avg(i, i) / emit z = sum(*) | CXL-T005 1:14, CXL-T003 2:10, CXL-T005 3:10
 emit x = (sum(i) - sum(i))/sum(f) * 100  |
 emit x = max(i) > 100 / emit y = sum(i).to_string() + s |
+emit x = {n: count(*), all: [sum(i), s]} / emit y = [v * 2 for v in collect(i) if v > 1] |
+emit n = count(*) / emit y = [v * n for v in collect(i)] / emit i = n |
+emit x = [sum(i) for v in collect(i)] / emit y = [v for v in collect(i) if v > avg(i)] | CXL-A004 1:11, CXL-A004 2:40
+emit x = [v + i for v in collect(i)] / emit y = [v for v in xs] | CXL-A005 1:15, CXL-A005 2:22
+emit x = sum([v for v in xs].length()) / emit y = max([sum(i)].length()) | CXL-A004 2:15
 """
 
 

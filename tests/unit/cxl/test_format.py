@@ -58,6 +58,12 @@ FORMATTED = [
     ("emit $meta.q = 1", "emit meta q = 1\n"),
     ("emit x = if a then (if b then 1) else 2", "emit x = if a then (if b then 1) else 2\n"),
     ("emit x = 100000000000000000000000.0", "emit x = 100000000000000000000000.0\n"),
+    ("emit x=[ 1,2 , ]", "emit x = [1, 2]\n"),
+    ("emit x = { a : 1,'b c':2, \"if\": 3, [ k ]:4, '':5, _a: 6, '_': 7 }", 'emit x = {a: 1, "b c": 2, if: 3, [k]: 4, "": 5, _a: 6, "_": 7}\n'),
+    ("emit x = [ (i*2) for i in(xs) if (i>0) ]", "emit x = [i * 2 for i in xs if i > 0]\n"),
+    ("emit x = match ({a: 1}.b) { _ => 1 }", "emit x = match ({a: 1}.b) { _ => 1 }\n"),
+    ("emit each x in (({}.b)) { }", "emit each x in ({}.b) {\n}\n"),
+    ("trace warn ([1]) trace ([1])", "trace warn ([1])\ntrace [1]\n"),
     ("emit x = #2024-1-5#", "emit x = #2024-01-05#\n"),
 ]
 
@@ -73,6 +79,13 @@ def test_long_statements_are_broken_at_their_loosest_operators():
     assert formatted.splitlines()[0] == f"emit total = {parts[0]}"
     assert formatted.splitlines()[1:] == [f"  + {part}" for part in parts[1:]]
     assert max(map(len, formatted.splitlines())) <= WIDTH
+
+
+def test_long_arrays_and_maps_have_a_part_a_line():
+    names = [f"a_rather_long_name_{index}" for index in range(8)]
+    assert format_text(f"emit x = [{','.join(names)}]").splitlines() == ["emit x = [", *(f"  {name}," for name in names[:-1]), f"  {names[-1]}", "]"]
+    entries = [f"{name}: {index}" for index, name in enumerate(names)]
+    assert format_text(f"emit x = {{{','.join(entries)}}}").splitlines() == ["emit x = {", *(f"  {one}," for one in entries[:-1]), f"  {entries[-1]}", "}"]
 
 
 def test_a_program_in_error_is_not_formatted():

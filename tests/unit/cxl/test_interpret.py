@@ -47,7 +47,7 @@ RECORD = {
 }
 
 # expression | its value as JSON, or the words of its failure
-VALUES = """
+VALUES = r"""
 7 / 2                                  | 3
 -7 / 2                                 | -3
 -7 % 3                                 | -1
@@ -121,6 +121,37 @@ s.try_int()                            | null
 d                                      | "2024-01-31"
 xs == xs                               | true
 null.trim().upper().length()           | null
+[1, 2.5, null, "t", true, [i], {a: j}] | [1, 2.5, null, "t", true, [7], {"a": null}]
+[d] == [d]                             | true
+[d][0] == d                            | true
+[x * i for x in xs if x > 1]           | [14, 21]
+[x for x in xs if q]                   | []
+[x.z for x in xs]                      | [null, null, null]
+[i for i in [i, i]]                    | [7, 7]
+[[r * c for c in xs] for r in [1, i]]  | [[1, 2, 3], [7, 14, 21]]
+[xs.map(it => it + x) for x in xs if x < 2] | [[2, 3, 4]]
+xs.map(it => [it for it in [it, 0]])   | [[1, 0], [2, 0], [3, 0]]
+[x for x in m.nope]                    | null
+[x for x in null]                      | null
+[x for x in v]                         | ! array
+[x for x in w]                         | ! array
+[1 / (x - 2) for x in xs]              | ! division by zero
+{z: 1, "a.b": 2, [s]: 3}               | {"z": 1, "a.b": 2, "ab": 3}
+{a: {b: i}}.a.b                        | 7
+{}["a"]                                | null
+{[m.nope]: 1}                          | ! key
+{[w]: 1}                               | ! key
+{ab: 1, [s]: 2}                        | ! duplicate key 'ab'
+match ({a: 1}) { {a: 2} => 1, {a: 1} => 2, _ => 3 } | 2
+[[s.repeat(4000000)], s.repeat(4000000)] | ! large
+["a".repeat(10485700)].length()        | 1
+["\n".repeat(5242880)]                 | ! large
+{a: m.set("a\.b", 1)}.a["a.b"]         | 1
+m.unset("k.n[0]")                      | {"k": {"n": []}}
+m.unset("k.n[0].z")                    | {"k": {"n": [5]}}
+m.unset("k\.n")                        | {"k": {"n": [5]}}
+m.set("k\\\\.n", 1).keys()                  | ["k", "k\\"]
+m.set("a\\b\\", 1).keys()              | ["k", "a\\b\\"]
 """
 
 

@@ -63,6 +63,23 @@ emit x = a.filter(it => it.match[it])            | 1
 emit each x in a outer { emit each y in x { } }  | 1
 emit x = count(*) + count()                      | 1
 emit d = #2024-12-31# # a date                   | 1
+emit x = [] / emit y = [1, [a],] / emit z = {}   | 3
+emit x = {type: 1, if: 2, "a b": 3, [k]: 4,}.a   | 1
+emit x = [for for for in in if if] / emit y = 1  | CXL-P010 1:34
+emit x = [for for for in in if not for] / emit y = for + in | 2
+emit x = match ({a: 1}) { {b: 2} => {}, [1] => [2] } | 1
+emit x = match a { 1 => b {c: 2} => 3 for => 4 } | 1
+emit each x in ({a: [1]}).a { emit y = {b: x} }  | 1
+trace warn {a: 1} / trace warn ([1]) / trace warn[1] | 3
+emit x = a / [1] / emit y = 2                    | 2
+emit x = [1 2] / emit y = [1                     | CXL-P001 1:13, CXL-P001 2:12
+emit x = {a} / emit y = {a: } / emit z = {1: 2}  | CXL-P001 1:12, CXL-P010 2:14, CXL-P001 3:11
+emit x = {a: 1 b: 2} / emit y = {_: 1}           | CXL-P001 1:16, CXL-P001 2:11
+emit x = {let: 1 filter: 2} / emit y = 3 filter  | CXL-P001 1:18, CXL-P010 2:18
+emit x = [i of xs] / emit y = [i for i of xs] / emit z = [i for 1 in xs] | CXL-P001 1:13, CXL-P001 2:19, CXL-P001 3:17
+emit x = [i for i in xs, 2] / emit y = [i for i in xs if ] | CXL-P001 1:24, CXL-P010 2:28
+emit x = match {a: 1} { _ => 1 } / emit y = 2    | CXL-P001 1:18
+emit each x in {a: 1}.a { emit y = x } / emit z = ) | CXL-P010 1:16, CXL-P010 2:10
 emit x =                                         | CXL-P010 1:9
 emit x = 1 / }                                   | CXL-P011 2:1
 emit x = ) / emit y = ] / emit z = 1             | CXL-P010 1:10, CXL-P010 2:10
@@ -188,6 +205,18 @@ DEEP = {
     "alternatives": ("emit x = amount" + " ?? amount" * 20_000, "CXL-P008"),
     "branches": ("emit x = " + "if true then 1 else " * 20_000 + "2", "CXL-P008"),
     "blocks": ("emit each x in items {" * 20_000 + "}" * 20_000, "CXL-P008"),
+    "arrays": ("emit x = " + "[" * 20_000 + "]" * 20_000, "CXL-P008"),
+    "maps": ("emit x = " + "{a: " * 20_000 + "1" + "}" * 20_000, "CXL-P008"),
+    "keys": ("emit x = " + "{[" * 20_000, "CXL-P008"),
+    "comprehensions": ("emit x = " + "[" * 20_000 + "1" + " for a in items]" * 20_000, "CXL-P008"),
+    "64 literals": ("emit x = " + "[{a: " * 32 + "1" + "}]" * 32, None),
+    "65 literals": ("emit x = " + "[{a: " * 32 + "[]" + "}]" * 32, "CXL-P008"),
+    "64 literals in parentheses": ("emit x = " + "([" * 64 + "1" + "])" * 64, None),
+    "elements": ("emit x = [" + ", ".join(["amount"] * 20_000) + "]", None),
+    "entries": ("emit x = {" + ", ".join(f"k{at}: {at}" for at in range(10_000)) + "}", None),
+    "arrays beside each other": ("emit x = [" + ", ".join(["[1]"] * 5_000) + "]", None),
+    "arms of arrays": ("emit x = match items { " + "[1] => 2, " * 300 + "_ => 3 }", None),
+    "indices": ("emit x = items" + "[0]" * 250, None),
     "nested 250": ("emit x = " + "(" * 250 + "1" + ")" * 250, None),
     "huge integer": ("emit x = " + "9" * 1_000_000, "CXL-P005"),
     "huge string": ('emit x = "' + "a" * 1_000_000 + '"', "CXL-P016"),

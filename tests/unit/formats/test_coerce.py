@@ -77,7 +77,7 @@ TIMES = [
     ("2/29/2024 23:59:59", datetime(2024, 2, 29, 23, 59, 59, tzinfo=UTC)), ("02/29/2024 07:05", datetime(2024, 2, 29, 7, 5, tzinfo=UTC)),
     ("2024-02-29", None), ("2024-02-29T24:00:00", None), ("2024-02-29T01:02:03.5", datetime(2024, 2, 29, 1, 2, 3, 500_000, tzinfo=UTC)),
     ("2024-2-9 1:2:3.123456789", datetime(2024, 2, 9, 1, 2, 3, 123_456, tzinfo=UTC)),
-    ("2024-02-29T01:02:03.", None), ("2024-02-29T01:02:03Z", None), ("2024-02-29T01:02", None),
+    ("2024-02-29T01:02:03.", None), ("2024-02-29T01:02", None),
     ("2024-02-29  01:02:03", None), ("0000-01-01 00:00:00", None), ("2024-02-29T01:02+01", None),
 ]  # fmt: skip
 
@@ -85,6 +85,37 @@ TIMES = [
 @pytest.mark.parametrize(("text", "value"), TIMES)
 def test_date_time(text, value):
     assert one(text, "date_time") == (value, value is None)
+
+
+ZONED = [
+    ("2024-03-15T23:30:00-05:00", datetime(2024, 3, 16, 4, 30, tzinfo=UTC)), ("2024-03-15 10:00:00+02:00", datetime(2024, 3, 15, 8, tzinfo=UTC)),
+    ("2024-3-5t1:2:3.1234567z", datetime(2024, 3, 5, 1, 2, 3, 123_456, tzinfo=UTC)), ("2024-03-01T00:15:00+05:45", datetime(2024, 2, 29, 18, 30, tzinfo=UTC)),
+    ("2024-03-15T10:00:00-00:00", datetime(2024, 3, 15, 10, tzinfo=UTC)), ("0001-01-01T00:01:00+00:01", datetime(1, 1, 1, tzinfo=UTC)),
+    *((text, None) for text in ("0001-01-01T00:00:00+00:01", "9999-12-31T23:59:59-00:01", "2024-03-15T10:00:00+0200", "2024-03-15T10:00:00+02", "2024-03-15T10:00:00 Z",
+      "2024-03-15T10:00:00UTC", "2024-03-15T10:00:00+24:00", "2024-03-15T10:00:00+01:60", "2024-03-15T10:00:60Z", "2024-03-15Z", "2024-03-15T10:00Z", "2024-03-15T10:00:00ZZ",
+      "2024-03-15T10:00:00Z\n", "3/15/2024 10:00:00Z", "2024-03-15T10:00:00+02:00[Europe/Berlin]", "2024-02-30T10:00:00Z", "2024-03-15t10:00:00")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "value"), ZONED)
+@pytest.mark.parametrize("others", [[], ["2024-01-01T00:00:00+01:00"], ["2024-01-01T00:00:00", "1/1/2024 10:00"]], ids=["alone", "zoned", "mixed"])
+def test_a_time_with_an_offset_is_in_utc(text, value, others):
+    assert coerce(pa.array([text, *others]), "date_time").values[0].as_py() == value
+    assert one(text, "date_time") == (value, value is None)
+
+
+@given(st.lists(st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31), timezones=st.timezones() | st.just(UTC)), min_size=1))
+def test_times_of_all_zones_read_back(moments):
+    texts = [moment.isoformat() for moment in moments]
+    known = [text for text in texts if len(text.rpartition("+" if "+" in text else "-")[2]) == 5]  # a few zones of long ago have seconds
+    found = coerce(pa.array(known, pa.string()), "date_time")
+    assert found.values.to_pylist() == [moment.astimezone(UTC) for moment, text in zip(moments, texts, strict=True) if text in known]
+
+
+def test_formats_of_the_pipeline_come_before_offsets():
+    assert one("2024-03-15 10:00:00 +02:00", "date_time", ["%Y-%m-%d %H:%M:%S %z"]) == (datetime(2024, 3, 15, 8, tzinfo=UTC), False)
+    assert one("2024-03-15T10:00:00Z", "date_time", ["%d.%m.%Y %H:%M"]) == (datetime(2024, 3, 15, 10, tzinfo=UTC), False)
+    assert one("2024-03-15T10:00:00Z", "date") == (None, True)
 
 
 @given(day=st.dates())
