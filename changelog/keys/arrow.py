@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Final, TypeAlias
 
+from changelog.keys.encoding import DECIMAL_BYTES, DECIMAL_PLACES
 from changelog.lazy_imports import np, pa, pc
 
 Numbers: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
@@ -67,6 +69,16 @@ def _floats(values: pa.Array) -> Bytes:
     return _big_endian(np.where(numbers < 0, -bits, bits))
 
 
+def decimal_bodies(values: pa.Array) -> Bytes:
+    """Return the body of each decimal's key; that of zero for null."""
+    known = values.fill_null(Decimal(0)) if values.null_count else values
+    wide = known.cast(pa.decimal256(76, DECIMAL_PLACES))
+    words = np.frombuffer(wide.buffers()[1], np.uint8).reshape(-1, DECIMAL_BYTES)[wide.offset : wide.offset + len(wide)]
+    body: Bytes = words[:, ::-1].copy()
+    body[:, 0] ^= 0x80
+    return body
+
+
 def _bools(values: pa.Array) -> Bytes:
     truth: Bytes = values.fill_null(False).to_numpy(zero_copy_only=False).astype(np.uint8).reshape(-1, 1)
     return truth
@@ -83,6 +95,7 @@ def _times(values: pa.Array) -> Bytes:
 _BODIES: Final[dict[str, Callable[[pa.Array], Bytes]]] = {
     "int": _ints,
     "float": _floats,
+    "decimal": decimal_bodies,
     "bool": _bools,
     "date": _dates,
     "date_time": _times,

@@ -15,7 +15,7 @@ Numbers: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 Bytes: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.uint8]]"
 
 _WIDTH = 6
-_FIXED = {"int": 9, "float": 9, "date": 9, "date_time": 9, "bool": 2}
+_FIXED = {"int": 9, "float": 9, "date": 9, "date_time": 9, "bool": 2, "decimal": 33}
 _PADDING = bytes(16)
 """Bytes after the last key, so that reads past its end stay inside the array."""
 

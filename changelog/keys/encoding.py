@@ -4,6 +4,7 @@ A value is a tag byte and a body: tag 01 with the body, or only tag 02 for null,
 
 * int, date (days since 1970-01-01), date_time (microseconds since then, UTC): 8 bytes big-endian, with the sign bit flipped;
 * float: its IEEE bits as such an integer, negative ones counted down from zero. So -0.0 equals 0.0, and NaN is one value, the greatest;
+* decimal: 32 bytes big-endian of the value times 10**38, with the sign bit flipped, whatever its scale. So 2.5 and 2.50 have one key, and the int 2 has that of 2.00;
 * bool: 00 or 01;
 * string, any (JSON text): UTF-8, each byte 00 followed by 01, ended by 00 00. This compares by code point.
 
@@ -15,17 +16,22 @@ from __future__ import annotations
 import math
 import struct
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-KeyValue: TypeAlias = str | int | float | bool | date | datetime | None
+KeyValue: TypeAlias = str | int | float | bool | date | datetime | Decimal | None
 
 _VALUE, _NULL = b"\x01", b"\x02"
 _END, _ZERO, _ESCAPED_ZERO = b"\x00\x00", b"\x00", b"\x00\x01"
 _SIGN: Final = 1 << 63
 _NAN: Final = 0x7FF8 << 48
+DECIMAL_PLACES: Final = 38
+"""The greatest scale of a decimal: its key has so many places behind the point."""
+DECIMAL_BYTES: Final = 32
+_DECIMAL_SIGN: Final = 1 << (8 * DECIMAL_BYTES - 1)
 _EPOCH_DAY: Final = date(1970, 1, 1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -34,7 +40,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 def encode_key(values: Sequence[KeyValue], types: Sequence[str]) -> bytes:
     """Return the key of a tuple. `types` are the names of the values' CXL types. A naive date_time counts as UTC.
 
-    Raises OverflowError for an int outside 64 bits, KeyError for an unknown type, ValueError where lengths differ.
+    Raises OverflowError for an int outside 64 bits, or a decimal with more than 38 digits on a side of its point, KeyError for an unknown type, ValueError where lengths differ.
     """
     pairs = zip(values, types, strict=True)
     return b"".join(_NULL if value is None else _VALUE + _BODIES[kind][0](value) for value, kind in pairs)
@@ -80,6 +86,23 @@ def _float_value(body: bytes) -> tuple[float, bytes]:
     return (-number if bits < 0 else number), rest
 
 
+def _decimal_body(value: KeyValue) -> bytes:
+    sign, digits, exponent = Decimal(cast("Decimal | int", value)).as_tuple()
+    places = DECIMAL_PLACES + cast("int", exponent)
+    if places < 0:
+        raise OverflowError(f"{value} has more than {DECIMAL_PLACES} digits behind the point")
+    number = int("".join(map(str, digits))) * int(10**places)
+    return ((-number if sign else number) + _DECIMAL_SIGN).to_bytes(DECIMAL_BYTES, "big")
+
+
+def _decimal_value(body: bytes) -> tuple[Decimal, bytes]:
+    number = int.from_bytes(body[:DECIMAL_BYTES], "big") - _DECIMAL_SIGN
+    digits = str(abs(number)).rjust(DECIMAL_PLACES + 1, "0")
+    fraction = digits[-DECIMAL_PLACES:].rstrip("0")
+    whole = f"{'-' if number < 0 else ''}{digits[:-DECIMAL_PLACES]}"
+    return Decimal(f"{whole}.{fraction}" if fraction else whole), body[DECIMAL_BYTES:]
+
+
 def _bool_body(value: KeyValue) -> bytes:
     return bytes([bool(value)])
 
@@ -122,6 +145,7 @@ def _text_value(body: bytes) -> tuple[str, bytes]:
 _BODIES: Final[dict[str, tuple[Callable[[KeyValue], bytes], Callable[[bytes], tuple[KeyValue, bytes]]]]] = {
     "int": (_int_body, _int_value),
     "float": (_float_body, _float_value),
+    "decimal": (_decimal_body, _decimal_value),
     "bool": (_bool_body, _bool_value),
     "date": (_date_body, _date_value),
     "date_time": (_date_time_body, _date_time_value),

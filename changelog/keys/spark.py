@@ -6,9 +6,10 @@ Numbers become hexadecimal digits, and adjacent parts of digits become bytes in 
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from changelog.lazy_imports import F
+from changelog.keys.arrow import decimal_bodies
+from changelog.lazy_imports import F, pa
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -107,10 +108,27 @@ def _date_time_digits(value: Column) -> Column:
     return _int_digits(F.unix_micros(value))
 
 
+def _decimal_digits(value: Column) -> Column:
+    return F.hex(_decimal_bodies(value))
+
+
+def _decimal_bodies(value: Column) -> Column:
+    """Return the bodies, which Python makes: engines have no whole numbers of 32 bytes."""
+    from pyspark.sql.pandas.functions import arrow_udf
+
+    def run(batch: pa.Array) -> pa.Array:
+        bodies = decimal_bodies(batch)
+        return pa.Array.from_buffers(pa.binary(bodies.shape[1]), len(bodies), [None, pa.py_buffer(bodies.reshape(-1))]).cast(pa.binary())
+
+    made: Column = cast("Any", arrow_udf)(run, "binary")(value)
+    return made
+
+
 _TEXT: Final = frozenset({"string", "any"})
 _DIGITS: Final[dict[str, Callable[[Column], Column]]] = {
     "int": _int_digits,
     "float": _float_digits,
+    "decimal": _decimal_digits,
     "bool": _bool_digits,
     "date": _date_digits,
     "date_time": _date_time_digits,

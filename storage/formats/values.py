@@ -1,10 +1,10 @@
 """Values of records: parsed JSON values to declared types, and typed columns to the text of files.
 
-To declared types: text goes by the rules of `storage.values.coerce`. An int is a float and a whole float an int. A bool is 0 or 1 in a number column, a
-number other than 0 is true. A scalar in a string column is its plain text, an array or a map there its JSON. A conversion that loses something
+To declared types: text goes by the rules of `storage.values.coerce`. An int is a float and a whole float an int. A number is a decimal by the digits that the
+file has. A bool is 0 or 1 in a number column, a number other than 0 is true. A scalar in a string column is its plain text, an array or a map there its JSON. A conversion that loses something
 (3.7 as int) fails.
 
-To text: floats as in `storage.values.text`, dates `YYYY-MM-DD`, date-times with `T`, bools `true` and `false`, dynamic scalars like their plain
+To text: floats as in `storage.values.text`, decimals with all digits of their scale, dates `YYYY-MM-DD`, date-times with `T`, bools `true` and `false`, dynamic scalars like their plain
 kind, arrays as compact JSON. A map has no text: OutputError.
 """
 
@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from changelog.lazy_imports import pa, pc
 from storage.files.errors import OutputError
 from storage.formats.base import Column
 from storage.values.coerce import Coerced, coerce
+from storage.values.decimals import decimal_text, decimal_type, of_value
 from storage.values.json_text import canonical
 from storage.values.text import float_text, plain_floats, time_text
 from storage.values.types import DYNAMIC, NESTED, arrow_type, base_type, is_dynamic
@@ -65,7 +67,8 @@ def _mixed(values: Sequence[Any], declared: str, date_formats: Sequence[str]) ->
     """Text by the rules for text, every other kind of value by the conversion of the type."""
     text = pa.array([value if isinstance(value, str) else None for value in values], pa.string())
     parsed = coerce(text, declared, date_formats)
-    convert: Callable[[Any], Any] = _CONVERT.get(base_type(declared), _never)
+    digits = decimal_type(base_type(declared))
+    convert: Callable[[Any], Any] = _CONVERT.get(base_type(declared), _never) if digits is None else partial(of_value, kind=digits)
     other = [None if isinstance(value, str) else value for value in values]
     direct = pa.array([None if value is None else convert(value) for value in other], arrow_type(declared))
     failed = pc.and_(pc.is_null(direct), pa.array([value is not None for value in other]))
@@ -120,6 +123,8 @@ def text_of(values: pa.Array, column: Column, form: str) -> pa.Array:
         return float_text(values)
     if pa.types.is_timestamp(kind):
         return time_text(values)
+    if pa.types.is_decimal(kind):
+        return decimal_text(values)
     return values if pa.types.is_string(kind) else values.cast(pa.string())
 
 

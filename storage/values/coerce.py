@@ -6,6 +6,7 @@ in the mask. Accepted spellings:
 - array, map: JSON of that kind
 - int: optional sign and digits, within 64 bits
 - float: the same with fraction and exponent, `inf`, `nan`
+- decimal: as in `storage.values.decimals`
 - bool: true yes 1 on, false no 0 off, in any case
 - numeric: what is an int, else a float; the column holds JSON text
 - date, date_time: as in `storage.values.dates`, the pipeline's own formats first
@@ -21,6 +22,7 @@ import orjson
 
 from changelog.lazy_imports import pa, pc, pl
 from storage.values.dates import parse_dates, parse_times
+from storage.values.decimals import decimal_type, parsed
 from storage.values.json_text import canonical
 from storage.values.types import DYNAMIC, NESTED, arrow_type, base_type
 
@@ -43,7 +45,10 @@ def coerce(text: pa.Array, declared: str, date_formats: Sequence[str] = ()) -> C
         return _nested(text, NESTED[name])
     if name in DYNAMIC:
         return Coerced(_as_json(text), None)
-    if name in ("date", "date_time"):
+    digits = decimal_type(name)
+    if digits is not None:
+        values = parsed(text, digits)
+    elif name in ("date", "date_time"):
         filled = pc.replace_with_mask(text, pc.equal(text, ""), pa.scalar(None, pa.string()))
         values = (parse_dates if name == "date" else parse_times)(filled, tuple(date_formats))
     else:

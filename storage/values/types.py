@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from changelog.lazy_imports import pa
+from storage.values.decimals import DIGITS, decimal_type
 
 DYNAMIC = frozenset({"any", "array", "map", "null"})
 """Types of any JSON value."""
@@ -27,8 +28,10 @@ def base_type(declared: str) -> str:
 
 
 def arrow_type(declared: str) -> pa.DataType:
-    """The Arrow type of a declared type. Dynamic values are JSON text."""
-    return _arrow_types()[base_type(declared)]
+    """The Arrow type of a declared type. Dynamic values are JSON text, a decimal has room for 38 digits."""
+    base = base_type(declared)
+    digits = decimal_type(base)
+    return _arrow_types()[base] if digits is None else pa.decimal128(DIGITS, digits.scale)
 
 
 def is_dynamic(declared: str) -> bool:

@@ -22,6 +22,7 @@ from storage.formats.dotted_members import Members
 from storage.formats.missing_columns import missing_columns
 from storage.formats.values import coerce_values, text_of_value
 from storage.values.coerce import Coerced, coerce
+from storage.values.decimals import DecimalType, converted, decimal_type, plain_digits
 from storage.values.json_text import canonical
 from storage.values.text import float_text, time_text
 from storage.values.types import DYNAMIC, arrow_type, base_type, timestamp_type
@@ -54,6 +55,8 @@ def typed_columns(plan: ReadPlan, batch: pa.RecordBatch, first_row: int) -> Iter
 
 def _texts(values: pa.Array, places: Sequence[int]) -> list[str | None]:
     """Some cells as text, one by one: Arrow's `take` does not support every type."""
+    if pa.types.is_decimal(values.type):
+        return [None if (cell := values[place].as_py()) is None else plain_digits(cell) for place in places]
     return [text_of_value(plain_values(values.slice(place, 1))[0]) for place in places]
 
 
@@ -115,12 +118,22 @@ def coerce_array(values: pa.Array, declared: str, date_formats: Sequence[str] = 
     text = _text(values)
     if text is not None:
         return coerce(text, declared, date_formats)
+    digits = decimal_type(name)
+    if digits is not None and (pa.types.is_decimal(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        return _decimals(values, digits)
     direct = _direct(values, name)
     if direct is not None:
         return Coerced(direct, None)
     if name in ("date", "date_time") and pa.types.is_temporal(kind):
         return _moments(values, declared)
     return coerce_values(plain_values(values), declared, date_formats)
+
+
+def _decimals(values: pa.Array, digits: DecimalType) -> Coerced:
+    """Numbers as decimals by value; those that do not fit fail."""
+    found = converted(values, digits)
+    failed = pc.and_(pc.is_null(found), pc.is_valid(values))
+    return Coerced(found, failed if failed.true_count else None)
 
 
 def _text(values: pa.Array) -> pa.Array | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from decimal import Context, Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -22,9 +23,13 @@ EDGES = [0.0, -0.0, 5e-324, -5e-324, 2.0**-1022, 2.0**-1022 - 5e-324, 1.79769313
 powers = st.builds(
     lambda power, toward: math.nextafter(2.0**power, toward), st.integers(-1074, 1023), st.sampled_from([0.0, math.inf, 1.0])
 )
+SCALE = 5
+"""Of the decimals in Arrow columns."""
+decimals = st.builds(lambda number, scale: Decimal(number).scaleb(-scale, Context(prec=38)), st.integers(-(10**38) + 1, 10**38 - 1) | st.integers(-300, 300), st.integers(0, 38))
 VALUES = {
     "int": st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3),
     "float": st.floats() | st.sampled_from(EDGES) | powers | powers.map(lambda number: -number),
+    "decimal": st.integers(-(10**38) + 1, 10**38 - 1).map(lambda number: Decimal(number).scaleb(-SCALE, Context(prec=38))) | st.sampled_from([Decimal("0"), Decimal("2.50"), Decimal("-2.5")]),
     "bool": st.booleans(),
     "string": st.text() | st.text("\x00\x01a\U0010ffff\uffff", max_size=4),
     "any": st.sampled_from(["null", '{"a":1}', "[1,2]"]),
@@ -34,6 +39,7 @@ VALUES = {
 ARROW = {
     "int": pa.int64(),
     "float": pa.float64(),
+    "decimal": pa.decimal128(38, SCALE),
     "bool": pa.bool_(),
     "string": pa.string(),
     "any": pa.string(),
@@ -117,6 +123,26 @@ def test_numbers_that_are_equal_have_one_key():
     assert encode_key([math.nan], ["float"]) == encode_key([-math.nan], ["float"])
 
 
+@given(pair=st.tuples(decimals | st.integers(-(2**63), 2**63 - 1), decimals))
+def test_decimals_compare_by_value_whatever_their_scales(pair):
+    left, right = (encode_key([value], ["decimal"]) for value in pair)
+    assert (left < right, left == right) == (pair[0] < pair[1], pair[0] == pair[1])
+    assert decode_key(left, ["decimal"]) == (pair[0],)
+
+
+@given(values=st.lists(decimals, min_size=1, max_size=20))
+def test_columns_of_any_scale_make_the_same_bytes(values):
+    for value in values:
+        column = pa.array([value, None], pa.decimal128(38, -value.as_tuple().exponent))
+        assert encoded([(column, "decimal")]).to_pylist() == [encode_key([one], ["decimal"]) for one in (value, None)]
+
+
+def test_spellings_of_one_number_have_one_key():
+    spelled = [Decimal("2"), 2, Decimal("2.0"), Decimal("2.000000"), Decimal("2E+0")]
+    assert len({encode_key([value], ["decimal"]) for value in spelled}) == 1
+    assert encode_key([Decimal("-0.00")], ["decimal"]) == encode_key([0], ["decimal"])
+
+
 def test_the_empty_tuple(engine):
     frame = engine.from_arrow(pa.table({"v": [1]})).select(key_column([]).alias("key"))
     assert engine.to_arrow(frame)["key"].to_pylist() == [encode_key([], [])] == [b""]
@@ -124,7 +150,7 @@ def test_the_empty_tuple(engine):
 
 @pytest.mark.parametrize(
     ("values", "types", "error", "words"),
-    [([2**63], ["int"], OverflowError, "int too big"), ([1], ["number"], KeyError, "number"), ([1], [], ValueError, "zip")],
+    [([2**63], ["int"], OverflowError, "int too big"), ([Decimal("1e-39")], ["decimal"], OverflowError, "more than 38 digits"), ([1], ["number"], KeyError, "number"), ([1], [], ValueError, "zip")],
 )
 def test_what_has_no_key(values, types, error, words):
     with pytest.raises(error, match=words):
