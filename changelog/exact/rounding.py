@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from changelog.exact import decimals
+from changelog.exact.decimals import DIGITS, DecimalSum, RoundedDecimal
 from changelog.exact.quotients import divided, divided_nearly
 from changelog.exact.sums import EXPONENTS, LIMIT, FloatSum, IntSum
 from changelog.frames import mapped
@@ -42,20 +45,22 @@ class Ratio:
     below: FloatSum
 
 
-Rounded: TypeAlias = FloatSum | Mean | Ratio
+ExactSum: TypeAlias = FloatSum | IntSum | DecimalSum
+"""A sum in limbs."""
+Rounded: TypeAlias = FloatSum | Mean | Ratio | RoundedDecimal
 """A total or a quotient of totals, rounded once into the column `value`."""
 
 
 def with_totals(states: DataFrame, sums: Sequence[Rounded]) -> DataFrame:
-    """Return states in carried form, with a double column `value` for each total or quotient, rounded once (ties to even).
+    """Return states in carried form, with a column `value` for each total or quotient, rounded once (ties to even): a double, or a decimal.
 
     NaN and infinities follow IEEE addition. Values outside the layout are left out; see `FloatSum.inexact`.
     """
-    from pyspark.sql.types import DoubleType, StructField, StructType
+    from pyspark.sql.types import DecimalType, DoubleType, StructField, StructType
 
     if not sums:
         return states
-    schema = StructType([*states.schema.fields, *(StructField(one.value, DoubleType()) for one in sums)])
+    schema = StructType([*states.schema.fields, *(StructField(one.value, DecimalType(DIGITS, one.scale) if isinstance(one, RoundedDecimal) else DoubleType()) for one in sums)])
     return mapped(states, _totalled(sums), schema)
 
 
@@ -63,14 +68,21 @@ def _totalled(sums: Sequence[Rounded]) -> Callable[[Iterable[pa.RecordBatch]], I
     def totalled(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
         for batch in batches:
-            totals = [pa.array(rounded(batch, one)) for one in sums]
+            totals = [values_of(batch, one) for one in sums]
             yield pa.RecordBatch.from_arrays([*batch.columns, *totals], [*batch.schema.names, *(one.value for one in sums)])
 
     return totalled
 
 
-def rounded(batch: pa.RecordBatch, one: Rounded) -> NDArray[np.float64]:
-    """Return the totals or quotients of a batch of states in carried form."""
+def values_of(batch: pa.RecordBatch, one: Rounded) -> pa.Array:
+    """Return the totals or quotients of a batch of states in carried form, in the type of their column."""
+    if isinstance(one, RoundedDecimal):
+        return decimals.rounded(one, partial(_numbers, batch))
+    return pa.array(rounded(batch, one), pa.float64())
+
+
+def rounded(batch: pa.RecordBatch, one: FloatSum | Mean | Ratio) -> NDArray[np.float64]:
+    """Return the totals or quotients of a batch of states in carried form as doubles."""
     if isinstance(one, FloatSum):
         return total(batch, one)
     if isinstance(one, Mean):
@@ -180,8 +192,10 @@ def _of_floats(one: FloatSum, values: NDArray[np.float64], known: NDArray[np.boo
     return dict(zip(one.columns, [*(limb.astype("i8") for limb in limbs), *counts], strict=True))
 
 
-def carried(states: Mapping[str, Limbs], one: FloatSum | IntSum) -> dict[str, Limbs]:
+def carried(states: Mapping[str, Limbs], one: ExactSum) -> dict[str, Limbs]:
     """Return the limbs of states with settled carries, by column. `carried` of a sum gives the same as expressions."""
+    if isinstance(one, DecimalSum):
+        return one.settled(states)
     if isinstance(one, IntSum):
         high, low = (states[name] for name in one.columns)
         return {one.columns[0]: high + (low >> _BITS), one.columns[1]: low & ((1 << _BITS) - 1)}

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from changelog.columns import column
 from changelog.exact.ranges import ValueRange
-from changelog.exact.rounding import Mean, Ratio, Rounded, contributions
+from changelog.exact.rounding import ExactSum, Mean, Ratio, Rounded, contributions
 from changelog.exact.sums import FloatSum, IntSum
 from changelog.lazy_imports import F, np, pa
 from cxl.typed.rewrite import shape
 from cxl.typed.tree import AggregateUse
 from cxl.types.types import Kind
+from operators.aggregate.decimal_accumulators import decimal_accumulator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     Numbers: TypeAlias = NDArray[np.int64]
 
+OVERFLOW = "integer overflow in sum"
 RETRACTABLE = frozenset({"sum", "count", "avg", "weighted_avg"})
 NATIVE = frozenset({"min", "max", "first", "last", "any"})
 
@@ -37,6 +39,10 @@ class Accumulator(Protocol):
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the state columns, each a bigint."""
+
+    @property
+    def overflow(self) -> str:
+        """What is wrong where the value does not fit its type."""
 
     def contributions(self, weight: Column) -> list[Column]:
         """What each row adds to each state column."""
@@ -51,7 +57,7 @@ class Accumulator(Protocol):
         """The state columns in the one form that a total has."""
 
     @property
-    def totals(self) -> Sequence[FloatSum | IntSum]:
+    def totals(self) -> Sequence[ExactSum]:
         """The exact sums in it."""
 
     @property
@@ -78,6 +84,8 @@ class Count:
 
     name: str
     column_name: str | None
+
+    overflow = OVERFLOW
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -130,6 +138,8 @@ class Sum:
     value: str
     total: FloatSum | IntSum
     mean: bool = False
+
+    overflow = OVERFLOW
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -190,6 +200,8 @@ class WeightedMean:
     weight: str
     products: FloatSum
     weights: FloatSum
+
+    overflow = OVERFLOW
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -277,9 +289,11 @@ def accumulator(use: AggregateUse) -> Accumulator | None:
         return None
     if name == "count":
         return Count(use.column, None if use.star else use.columns[0])
-    if name == "weighted_avg":
+    if name == "weighted_avg" and use.type.kind is not Kind.DECIMAL:
         value, weight = use.columns
         return WeightedMean(use.column, value, weight, FloatSum(f"{use.column}_p"), FloatSum(f"{use.column}_w"))
+    if use.type.kind is Kind.DECIMAL:
+        return decimal_accumulator(use)
     total = IntSum(use.column) if use.args[0].type.kind is Kind.INT else FloatSum(use.column)
     return Sum(use.column, use.columns[0], total, mean=name == "avg")
 

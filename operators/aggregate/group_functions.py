@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-OVERFLOW = "integer overflow in sum"
-
-
 def grouped(
     frame: DataFrame, groups: Sequence[str], calls: Sequence[AggregateUse], *, wide: bool = False, settle: Callable[[DataFrame], DataFrame]
 ) -> DataFrame:
@@ -84,6 +81,8 @@ class _Ways:
 
 def may_be_inexact(use: AggregateUse) -> bool:
     """Whether a call adds floats."""
+    if use.type.kind is Kind.DECIMAL:
+        return False
     return use.function.name in ("sum", "avg", "weighted_avg") and not (use.function.name != "weighted_avg" and use.args[0].type.kind is Kind.INT)
 
 
@@ -94,7 +93,7 @@ def _total(name: str) -> Column:
 def wrongs(accumulators: Any) -> list[tuple[Column, str]]:
     """What can be wrong with a group's sums, the more general first."""
     found: Sequence[Accumulator] = list(accumulators)
-    return [(one.inexact(), INEXACT_SUM) for one in found] + [(one.overflows(), OVERFLOW) for one in found]
+    return [(one.inexact(), INEXACT_SUM) for one in found] + [(one.overflows(), one.overflow) for one in found]
 
 
 def first_true(cases: Sequence[tuple[Column, str]]) -> Column:

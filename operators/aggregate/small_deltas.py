@@ -58,5 +58,5 @@ def totalled(states: pa.Table, accumulators: Sequence[Accumulator]) -> pa.Table:
     """`exact_totals.with_totals` of states on the driver."""
     [batch] = states.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=states.schema)]
     for one in rounded(accumulators):
-        states = states.append_column(one.value, pa.array(rounding.rounded(batch, one), pa.float64()))
+        states = states.append_column(one.value, rounding.values_of(batch, one))
     return states

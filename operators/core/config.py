@@ -1,10 +1,12 @@
-"""Configuration that node types share: the strict base model, node names, sort orders, watermarks, durations."""
+"""Configuration that node types share: the strict base model, node names, digits of decimals, sort orders, watermarks, durations."""
 
 import re
 from datetime import date
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from cxl.types.types import MOST_DIGITS, parse_decimal, parse_type, type_name
 
 
 class Strict(BaseModel):
@@ -14,6 +16,52 @@ class Strict(BaseModel):
 
 
 NodeName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,127}$")]
+
+
+Digits = Annotated[Any, WithJsonSchema({"type": ["integer", "null"], "minimum": 0, "maximum": MOST_DIGITS})]
+"""The scale or precision of a decimal column. Values that cannot be are reported with the column's name (E225, E226)."""
+_DECIMAL = re.compile(r"(?:\s*nullable\()*\s*decimal\b")
+NO_SCALE = "has no scale: write scale: 2, or decimal(10,2)"
+
+
+def is_decimal(type_: str) -> bool:
+    """Whether a declared type is that of decimals, whatever it says of their digits."""
+    return _DECIMAL.match(type_) is not None
+
+
+def decimal_spelling(type_: str, scale: Any, precision: Any) -> str:
+    """Return a declared type in the spelling that has the digits of a decimal, as `parse_type` reads it.
+
+    Raises ValueError, which completes a sentence about the column, where scale or precision are missing, cannot be, or stand beside another type.
+    """
+    text, nullable = type_.strip(), False
+    while text.startswith("nullable(") and text.endswith(")"):
+        text, nullable = text[len("nullable(") : -1].strip(), True
+    if text != "decimal":
+        if scale is not None or precision is not None:
+            raise ValueError(f"has a {'precision' if scale is None else 'scale'} beside the type {text}")
+        if text.startswith("decimal"):
+            return _fitting(text, nullable=nullable)
+        return type_name(parse_type(type_))
+    if scale is None:
+        raise ValueError(NO_SCALE)
+    most = MOST_DIGITS if precision is None else precision
+    if type(most) is not int or not 1 <= most <= MOST_DIGITS:
+        raise ValueError(f"has the precision {precision}, which is no number from 1 to {MOST_DIGITS}")
+    if type(scale) is not int or not 0 <= scale <= most:
+        raise ValueError(f"has the scale {scale}, which is no number from 0 to {most}, its precision")
+    return _fitting(f"decimal({most},{scale})", nullable=nullable)
+
+
+def _fitting(text: str, *, nullable: bool) -> str:
+    try:
+        found = parse_decimal(text)
+    except ValueError:
+        raise ValueError(f"is {text}, which cannot be: the precision is 1 to {MOST_DIGITS}, the scale 0 to the precision") from None
+    if found is None:
+        raise ValueError(f"is {text}, which has no scale: write decimal(precision,scale)")
+    spelled = f"decimal({found[0]},{found[1]})"
+    return f"nullable({spelled})" if nullable else spelled
 
 
 class SortKey(Strict):

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-INEXACT = LOOSE | {Kind.FLOAT}
-"""Kinds whose equal values may differ in their bits or in their text."""
+INEXACT = LOOSE | {Kind.FLOAT, Kind.DECIMAL}
+"""Kinds whose equal values may differ in their bits or in their text, as decimals of two scales do."""
 INEXACT_SUM = "inexact sum"
 """The detail of a reject whose sum met a value that its limbs do not hold. The data is sound: the node is computed again with wide sums."""
 SHARED = "__shared"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from changelog.columns import TYPES, column
 from changelog.frames import known, typed
 from changelog.lazy_imports import F
-from cxl.types.types import Kind, OpenSchema, Schema, Type
+from cxl.types.types import MOST_DIGITS, Kind, OpenSchema, Schema, Type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -67,12 +67,12 @@ PHYSICAL_TYPES: Mapping[Kind, str] = {
     Kind.DATE_TIME: "timestamp",
     Kind.NULL: "string",
 }
-"""Column type of a CXL type; the dynamic ones (array, map, any, numeric) hold JSON text."""
+"""Column type of a CXL type; the dynamic ones (array, map, any, numeric) hold JSON text. That of a Decimal depends on its scale."""
 
 
 def physical_type(type_: Type) -> str:
     """The engine's column type that stores values of a CXL type."""
-    return PHYSICAL_TYPES.get(type_.kind, "string")
+    return f"decimal({MOST_DIGITS},{type_.scale})" if type_.kind is Kind.DECIMAL else PHYSICAL_TYPES.get(type_.kind, "string")
 
 
 def stored_types(columns: Mapping[str, Type]) -> dict[str, str]:
@@ -91,7 +91,7 @@ LOOSE = frozenset({Kind.NUMERIC, Kind.ANY})
 
 def key_type(type_: Type) -> str:
     """The name under which keys encode a CXL type; dynamic values by their JSON text."""
-    names = {Kind.INT: "int", Kind.FLOAT: "float", Kind.BOOL: "bool", Kind.DATE: "date", Kind.DATE_TIME: "date_time"}
+    names = {Kind.INT: "int", Kind.FLOAT: "float", Kind.DECIMAL: "decimal", Kind.BOOL: "bool", Kind.DATE: "date", Kind.DATE_TIME: "date_time"}
     return names.get(type_.kind, "string")
 
 

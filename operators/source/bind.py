@@ -34,7 +34,10 @@ def bind(spec: NodeSpec, binding: Binding) -> SourceNode | None:
     """Check a source and give its operator."""
     config: SourceConfig = spec.config
     problems = binding.problems
+    typed = [*_untyped(config, problems)]
     found = _problems_of(config, problems, binding)
+    if typed:
+        return None
     reader = _reader_of(config, binding)
     if found or reader is None:
         return None
@@ -45,6 +48,17 @@ def bind(spec: NodeSpec, binding: Binding) -> SourceNode | None:
         if deleted is None:
             return None
     return SourceNode(spec, config, row_type_of(spec.name, config, data, versioned=reader.versioned), reader, deleted=deleted, fetched=binding.settings.fetched)
+
+
+def _untyped(config: SourceConfig, problems: Problems) -> Iterator[str]:
+    """Report decimal columns whose digits are missing or cannot be; yields their names."""
+    for index, column in enumerate(config.schema_):
+        try:
+            _ = column.declared
+        except ValueError as wrong:
+            key = "scale" if column.scale is not None else "precision" if column.precision is not None else "type"
+            problems.report("E225", f"column '{column.name}' {wrong}", ("config", "schema", index, key))
+            yield column.name
 
 
 def _problems_of(config: SourceConfig, problems: Problems, binding: Binding) -> list[None]:
@@ -177,7 +191,7 @@ def _check_merge(config: SourceConfig, report: Any) -> None:
     if merge.strategy != "changelog":
         return
     column = next((column for column in config.schema_ if column.name == merge.op), None)
-    if column is not None and column.cxl_type.kind not in (Kind.STRING, Kind.INT, Kind.ANY):
+    if column is not None and _type_or_any(column).kind not in (Kind.STRING, Kind.INT, Kind.ANY):
         report("E222", f"the operations in '{column.name}' are words or codes, not {column.type}", ("config", "merge", "op"), "declare it as string or int")
     if merge.op is None:
         return
@@ -192,7 +206,7 @@ def _check_watermark(config: SourceConfig, report: Any) -> None:
     if mark is None:
         return
     column: Column | None = next((column for column in config.schema_ if column.name == mark.column), None)
-    if column is not None and column.cxl_type.kind not in (Kind.DATE, Kind.DATE_TIME):
+    if column is not None and _type_or_any(column).kind not in (Kind.DATE, Kind.DATE_TIME):
         report("E155", f"the watermark column '{mark.column}' is {column.type}, not date_time or date", ("config", "watermark", "column"))
     if mark.delay is not None and mark.out_of_order is not None:
         message = f"the watermark of source '{config.name}' has delay and out_of_order; only one may be given"

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 
 from cxl.types.types import Type, parse_type, type_name
-from operators.core.config import SortOrder, Strict, Watermark
+from operators.core.config import Digits, SortOrder, Strict, Watermark, decimal_spelling, is_decimal
 from storage.rest.config import Rest
 
 
@@ -19,12 +19,14 @@ def _as_type(value: Any) -> Any:
 class Column(Strict):
     """One declared column: its name and CXL type.
 
-    `source_name` is the name that files have for it, where that is another. `optional`: files may lack the column, which is null then.
+    `scale` and `precision` are the digits of a decimal: behind the point, and in all (38). `source_name` is the name that files have for it, where that is another. `optional`: files may lack the column, which is null then.
     `long_unique` is a storage hint without effect here.
     """
 
     name: str = Field(min_length=1)
     type: Annotated[str, BeforeValidator(_as_type, json_schema_input_type=str | dict[Literal["nullable"], str])]
+    scale: Digits = None
+    precision: Digits = None
     source_name: str | None = Field(None, min_length=1)
     optional: bool = False
     long_unique: bool = False
@@ -33,12 +35,17 @@ class Column(Strict):
     @classmethod
     def _known_type(cls, value: str) -> str:
         """The word that everything behind knows, of a type that has two: `datetime` is `date_time`."""
-        return type_name(parse_type(value))
+        return value if is_decimal(value) else type_name(parse_type(value))
+
+    @property
+    def declared(self) -> str:
+        """The declared type in one spelling, with the digits of a decimal: `decimal(38,2)`. Raises ValueError where these are missing or cannot be."""
+        return decimal_spelling(self.type, self.scale, self.precision)
 
     @property
     def cxl_type(self) -> Type:
-        """The declared type; every column may be null."""
-        return parse_type(self.type).or_null
+        """The declared type; every column may be null. Raises ValueError as `declared` does."""
+        return parse_type(self.declared).or_null
 
 
 class Files(Strict):

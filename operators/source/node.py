@@ -146,7 +146,7 @@ def make_reader(config: SourceConfig, settings: PipelineSettings) -> Any:
     """The reader that a source's configuration asks for. Raises storage.formats.OptionError and KeyError (unknown format)."""
     plan = formats.ReadPlan(
         declared=tuple(
-            formats.Column(column.source_name or column.name, column.type, required=not column.optional, declared=column.name) for column in config.schema_
+            formats.Column(column.source_name or column.name, column.declared, required=not column.optional, declared=column.name) for column in config.schema_
         ),
         on_unmapped=config.on_unmapped.mode,
         date_formats=settings.date_formats,

@@ -19,6 +19,7 @@ from changelog.lazy_imports import F, pa, pc
 from storage.delta.type_changes import JSON, converted, converted_array, in_words
 from storage.engines.arrow import plain, plain_type, timestamp_type
 from storage.lazy_deltalake import deltalake
+from storage.values.decimals import DIGITS, decimal_type
 
 if TYPE_CHECKING:
     import pyspark.sql.types as spark_types
@@ -71,18 +72,30 @@ def _kinds() -> tuple[tuple[pa.DataType, str, str], ...]:
 
 
 @cache
-def _in_arrow() -> dict[str, pa.DataType]:
-    return {name: arrow for arrow, *names in _kinds() for name in names}
+def _in_arrow(name: str) -> pa.DataType:
+    """Return the plain type of a name, in Delta or in Spark. Raises KeyError for another name."""
+    digits = decimal_type(name)
+    return {name: arrow for arrow, *names in _kinds() for name in names}[name] if digits is None else pa.decimal128(*digits)
 
 
 @cache
 def _in_delta() -> dict[pa.DataType, str]:
-    return {arrow: delta for arrow, delta, _ in _kinds()}
+    return {arrow: delta for arrow, delta, _ in _kinds()} | {kind: _decimal_name(kind) for kind in _decimals()}
 
 
 @cache
 def _in_spark() -> dict[pa.DataType, str]:
-    return {arrow: spark for arrow, _, spark in _kinds()}
+    return {arrow: spark for arrow, _, spark in _kinds()} | {kind: _decimal_name(kind) for kind in _decimals()}
+
+
+def _decimals() -> list[pa.DataType]:
+    """Return the types of decimals in tables."""
+    return [pa.decimal128(DIGITS, scale) for scale in range(DIGITS + 1)]
+
+
+def _decimal_name(kind: pa.DataType) -> str:
+    """Return the name of a decimal's type, the same in Delta and in Spark."""
+    return f"decimal({kind.precision},{kind.scale})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +121,7 @@ def declared(schema: TableSchema) -> list[pa.Field]:
     if isinstance(schema, pa.Schema):
         return [pa.field(column.name, plain_type(column.type)) for column in schema]
     if isinstance(schema, Mapping):
-        return [_holding(name, pa.string(), kind) if kind in STRINGS else pa.field(name, _in_arrow()[kind]) for name, kind in schema.items()]
+        return [_holding(name, pa.string(), kind) if kind in STRINGS else pa.field(name, _in_arrow(kind)) for name, kind in schema.items()]
     return [_from_json(column) for column in schema.jsonValue()["fields"]]
 
 
@@ -127,7 +140,7 @@ def _word(column: pa.Field) -> str:
 
 def _from_json(column: Mapping[str, Any]) -> pa.Field:
     kind = column["type"]
-    return pa.field(column["name"], _in_arrow()[kind] if isinstance(kind, str) else pa.struct([_from_json(member) for member in kind["fields"]]))
+    return pa.field(column["name"], _in_arrow(kind) if isinstance(kind, str) else pa.struct([_from_json(member) for member in kind["fields"]]))
 
 
 def logical(stored: Field) -> pa.Field:
@@ -140,7 +153,7 @@ def _arrow_type(kind: DeltaType, member: Callable[[Field], pa.Field]) -> pa.Data
     if isinstance(kind, deltalake.schema.StructType):
         return pa.struct([member(inner) for inner in kind.fields])
     if isinstance(kind, deltalake.schema.PrimitiveType):
-        return _in_arrow()[kind.type]
+        return _in_arrow(kind.type)
     raise TypeError(f"a changelog has no columns of type {kind}")
 
 

@@ -1,17 +1,20 @@
 """Type changes of columns: earlier values in the present type, as a Column and as Arrow arrays.
 
 A value that the new type cannot hold becomes null, such as a text that is no number, or a fraction for an integer. Dynamic values (`json`, stored
-as JSON text) follow the rules for values of JSON files.
+as JSON text) follow the rules for values of JSON files. Decimals are converted by value, floats to decimals by their shortest digits.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from changelog.lazy_imports import F, pa, pl
+from storage.values.decimals import DIGITS, DecimalType, decimal_text, decimal_type, parsed, value_of
+from storage.values.decimals import converted as exactly
 from storage.values.text import time_text
 
 if TYPE_CHECKING:
@@ -32,9 +35,9 @@ _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6}
 
 
 def in_words(kind: pa.DataType) -> str:
-    """Return the kind of a plain type: `int`, `float`, `bool`, `date`, `time` or `string`. Empty for types without conversions."""
+    """Return the kind of a plain type: `int`, `float`, `decimal`, `bool`, `date`, `time` or `string`. Empty for types without conversions."""
     checks = {
-        "int": pa.types.is_integer, "float": pa.types.is_floating, "bool": pa.types.is_boolean,
+        "int": pa.types.is_integer, "float": pa.types.is_floating, "decimal": pa.types.is_decimal, "bool": pa.types.is_boolean,
         "date": pa.types.is_date, "time": pa.types.is_timestamp, "string": pa.types.is_string,
     }  # fmt: skip
     return next((name for name, check in checks.items() if check(kind)), "")
@@ -50,15 +53,17 @@ def converted(value: Column, pair: tuple[str, str], spelled: str) -> Column:
     """
     if pair in _CAST:
         return value.cast(spelled)
-    if pair in _BY_VALUE:
-        return _by_python(value, _BY_VALUE[pair], spelled)
+    by_value = _by_value(pair, decimal_type(spelled))
+    if by_value is not None:
+        return _by_python(value, by_value, spelled)
     return _IN_COLUMNS[pair](value) if pair in _IN_COLUMNS else F.lit(None).cast(spelled)
 
 
 def converted_array(values: pa.Array, pair: tuple[str, str], want: pa.DataType) -> pa.Array:
     """Return an Arrow array converted from one kind to another, in the type `want`. Null where a value does not fit."""
-    if pair in _BY_VALUE:
-        return _BY_VALUE[pair](values).cast(want)
+    by_value = _by_value(pair, DecimalType(want.precision, want.scale) if pa.types.is_decimal(want) else None)
+    if by_value is not None:
+        return by_value(values).cast(want)
     if pair in _ON_DRIVER:
         return _ON_DRIVER[pair](pl.Series(values)).to_arrow().cast(want)
     return values.cast(want) if pair in _CAST else pa.nulls(len(values), want)
@@ -125,10 +130,43 @@ def _by_python(value: Column, convert: Callable[[pa.Array], pa.Array], spelled: 
     return made
 
 
-def _as_json(values: pa.Array) -> pa.Array:
-    """Return the JSON text of values. Dates and times become JSON strings."""
+def _by_value(pair: tuple[str, str], digits: DecimalType | None) -> Callable[[pa.Array], pa.Array] | None:
+    """Return a conversion in Python, None for a pair that has another one. `digits`: those of the new type, where it is a decimal."""
+    if digits is None or pair[0] in ("date", "time"):
+        return _BY_VALUE.get(pair)
+    return partial(_TO_DECIMAL[pair[0]], digits)
+
+
+def _of_decimals(declared: str, values: pa.Array) -> pa.Array:
+    """Return decimals in a declared type, where they fit."""
     from storage.formats.values import coerce_values
 
+    return coerce_values([None if value is None else _number(value) for value in values.to_pylist()], declared).values
+
+
+def _number(value: Decimal) -> int | float:
+    return int(value) if value == value.to_integral_value() else float(value)
+
+
+def _parsed_decimals(digits: DecimalType, texts: pa.Array) -> pa.Array:
+    """Return the numbers of JSON texts as decimals."""
+    values = [None if text is None else json.loads(text, parse_float=Decimal) for text in texts.to_pylist()]
+    return pa.array([value_of(value, digits) for value in values], pa.decimal128(DIGITS, digits.scale))
+
+
+_TO_DECIMAL: Mapping[str, Callable[[DecimalType, pa.Array], pa.Array]] = {
+    **dict.fromkeys(("int", "float", "bool", "decimal"), lambda digits, values: exactly(values, digits)),
+    "string": lambda digits, values: parsed(values, digits),
+    JSON: _parsed_decimals,
+}
+
+
+def _as_json(values: pa.Array) -> pa.Array:
+    """Return the JSON text of values. Dates and times become JSON strings, decimals numbers."""
+    from storage.formats.values import coerce_values
+
+    if pa.types.is_decimal(values.type):
+        return _of_decimals("any", values)
     plain = time_text(values) if pa.types.is_timestamp(values.type) else values.cast(pa.string()) if pa.types.is_date(values.type) else values
     return coerce_values(plain.to_pylist(), "any").values
 
@@ -142,7 +180,9 @@ def _of_json(texts: pa.Array, declared: str) -> pa.Array:
 
 _BY_VALUE: Mapping[tuple[str, str], Callable[[pa.Array], pa.Array]] = {
     ("time", "string"): time_text,
-    **{(kind, JSON): _as_json for kind in ("int", "float", "bool", "date", "time", "string")},
+    ("decimal", "string"): decimal_text,
+    **{("decimal", kind): partial(_of_decimals, kind) for kind in ("int", "float")},
+    **{(kind, JSON): _as_json for kind in ("int", "float", "decimal", "bool", "date", "time", "string")},
     **{(JSON, kind): partial(_of_json, declared=kind) for kind in ("int", "float", "bool", "date", "string")},
     (JSON, "time"): partial(_of_json, declared="date_time"),
 }

@@ -103,6 +103,12 @@ def _implied(text: str | None, kind: DecimalType, places: int) -> int | None:
     return _shifted(digits, kind.scale - places, negative=text.startswith("-"), limit=kind.limit) if digits else 0
 
 
+def value_of(value: Any, kind: DecimalType) -> Decimal | None:
+    """A text as a cell, and what `of_value` takes."""
+    found = unscaled(value, kind) if isinstance(value, str) else None
+    return of_value(value, kind) if found is None else Decimal(found).scaleb(-kind.scale, _EXACT)
+
+
 def of_value(value: Any, kind: DecimalType) -> Decimal | None:
     """A number of Python by value, a float by its shortest digits, true and false as 1 and 0; None where it does not fit, and for other values."""
     if isinstance(value, bool):
@@ -123,6 +129,8 @@ def converted(values: pa.Array, kind: DecimalType) -> pa.Array:
     wanted = pa.decimal128(DIGITS, kind.scale)
     if values.type == wanted:
         return _within(values, kind)
+    if pa.types.is_boolean(values.type):
+        return converted(values.cast(pa.int64()), kind)
     if pa.types.is_decimal128(values.type) and 0 <= values.type.scale <= kind.scale and values.type.precision + kind.scale - values.type.scale <= DIGITS:
         return _within(values.cast(wanted), kind)
     if pa.types.is_integer(values.type) and kind.scale <= DIGITS - 20:

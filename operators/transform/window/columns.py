@@ -21,8 +21,8 @@ from cxl.check.split import read_results
 from cxl.typed import tree
 from cxl.typed.tree import WindowUse
 from cxl.types.types import Kind, Type
-from operators.aggregate.accumulators import Sum
-from operators.aggregate.group_functions import OVERFLOW, first_true
+from operators.aggregate.accumulators import OVERFLOW, Sum
+from operators.aggregate.group_functions import first_true
 from operators.core.operator import INEXACT_SUM
 from operators.transform.window.python_functions import SUMS, with_listed
 
