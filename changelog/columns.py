@@ -65,7 +65,7 @@ def image_columns(frame: DataFrame) -> list[str]:
 
 
 def fields(names: Mapping[str, str]) -> list[StructField]:
-    """Return Spark fields for type names by column name. Raises KeyError for a type that changelogs do not have."""
+    """Return Spark fields for type names (`bigint`, `decimal(38,2)`, ...) by column name. Raises KeyError for a type that changelogs do not have."""
     from pyspark.sql import types as T
 
     kinds: dict[str, DataType] = {
@@ -78,5 +78,5 @@ def fields(names: Mapping[str, str]) -> list[StructField]:
         "binary": T.BinaryType(),
         "tinyint": T.ByteType(),
         "int": T.IntegerType(),
-    }
+    } | {f"decimal(38,{scale})": T.DecimalType(38, scale) for scale in range(39)}
     return [T.StructField(name, kinds[kind]) for name, kind in names.items()]

@@ -1,17 +1,19 @@
 """Aggregate functions.
 
 `python` takes the values of a group: one list for each argument, in row order. Nulls are left out, except by `count(*)` and
-`collect`. Sums are exact and rounded once.
+`collect`. Sums are exact and rounded once. A Decimal with a Float in one group fails the group.
 """
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
 from typing import Any
 
 from cxl.functions.registry import Builtin, Param, register
-from cxl.types.types import ANY, ARRAY, FLOAT, INT, NUMERIC, Kind, Type
+from cxl.types.types import ANY, ARRAY, FLOAT, INT, NUMERIC, Kind, Type, decimal_of
+from cxl.values import decimals
 from cxl.values.failure import CxlFailure
 from cxl.values.operators import BINARY, is_nan, is_number
 
@@ -70,19 +72,42 @@ def quotient(total: Fraction, divisor: Fraction) -> float:
     return nearest(total / divisor)
 
 
-def _numbers(values: Iterable[Any]) -> list[float]:
+def _numbers(values: Iterable[Any]) -> list[Any]:
     found = known(values)
     for value in found:
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
             raise CxlFailure(f"type mismatch: expected a number, got {type(value).__name__}", category="aggregate_type_error")
     return found
 
 
-def total(values: Iterable[Any]) -> float | None:
-    """Return the sum of the values that are not null: an Int where all are Int. Raises CxlFailure beyond 64 bits."""
+def _are_decimals(numbers: Sequence[Any]) -> bool:
+    """Whether some numbers are Decimals. Raises CxlFailure where others are Floats."""
+    some = any(isinstance(number, Decimal) for number in numbers)
+    if some and any(isinstance(number, float) for number in numbers):
+        raise CxlFailure(decimals.mixed().message, category="aggregate_finalize")
+    return some
+
+
+def nearest_decimal(exact: Fraction, scale: int) -> Decimal:
+    """Return an exact number rounded once, half to even, to a scale. Raises CxlFailure where it has more than 38 digits."""
+    try:
+        return decimals.nearest(exact, scale)
+    except CxlFailure as failure:
+        raise CxlFailure(failure.message, category="aggregate_finalize") from None
+
+
+def mean_scale(*scales: int) -> int:
+    """Return the scale of a mean of Decimals."""
+    return max(decimals.QUOTIENT_SCALE, *scales)
+
+
+def total(values: Iterable[Any]) -> Any:
+    """Return the sum of the values that are not null: an Int where all are Int, a Decimal where some are. Raises CxlFailure beyond 64 bits, or 38 digits."""
     numbers = _numbers(values)
     if not numbers:
         return None
+    if _are_decimals(numbers):
+        return nearest_decimal(_added(numbers), max(map(decimals.scale_of, numbers)))
     if any(isinstance(number, float) for number in numbers):
         return exact_sum(numbers)
     result = sum(numbers)
@@ -91,18 +116,24 @@ def total(values: Iterable[Any]) -> float | None:
     return result
 
 
-def mean(values: Iterable[Any]) -> float | None:
+def mean(values: Iterable[Any]) -> Any:
     """Return the arithmetic mean of the values that are not null."""
     numbers = _numbers(values)
+    if _are_decimals(numbers):
+        return nearest_decimal(_added(numbers) / len(numbers), mean_scale(*map(decimals.scale_of, numbers)))
     if any(not math.isfinite(number) for number in numbers):
         return exact_sum(numbers)
     return quotient(_added(numbers), Fraction(len(numbers))) if numbers else None
 
 
-def weighted_mean(values: Iterable[Any], weights: Iterable[Any]) -> float | None:
+def weighted_mean(values: Iterable[Any], weights: Iterable[Any]) -> Any:
     """Return the sum of value times weight, divided by the sum of the weights; null where that is zero or no pair is complete."""
     pairs = [(value, weight) for value, weight in zip(values, weights, strict=True) if value is not None and weight is not None]
-    _numbers(part for pair in pairs for part in pair)
+    parts = _numbers(part for pair in pairs for part in pair)
+    if _are_decimals(parts):
+        shares = _added(weight for _, weight in pairs)
+        above = sum((Fraction(value) * Fraction(weight) for value, weight in pairs), Fraction(0))
+        return nearest_decimal(above / shares, mean_scale(*map(decimals.scale_of, parts))) if shares else None
     products, weights = [float(value) * float(weight) for value, weight in pairs], [weight for _, weight in pairs]
     if not all(map(math.isfinite, weights)):
         return exact_sum(products) / exact_sum(weights)
@@ -128,18 +159,26 @@ def argument_type(_: Type, arguments: tuple[Type, ...]) -> Type:
 
 def sum_type(_: Type, arguments: tuple[Type, ...]) -> Type:
     """Return the type of a sum: the type of the numbers."""
-    return (arguments[0] if arguments and arguments[0].kind in (Kind.INT, Kind.FLOAT) else NUMERIC).or_null
+    return (arguments[0] if arguments and arguments[0].kind in (Kind.INT, Kind.FLOAT, Kind.DECIMAL) else NUMERIC).or_null
 
 
-_VALUE, _NUMBER = (Param("value"),), (Param("value", NUMERIC),)
+def mean_type(_: Type, arguments: tuple[Type, ...]) -> Type:
+    """Return the type of a mean: a Decimal where some argument is one, of a value of unknown type any."""
+    if any(one.kind is Kind.DECIMAL for one in arguments):
+        return decimal_of(mean_scale(*(one.scale for one in arguments))).or_null
+    return NUMERIC.or_null if any(one.holds_decimals for one in arguments) else FLOAT.or_null
+
+
+_NUMBERS = (NUMERIC, decimal_of(0))
+_VALUE, _NUMBER = (Param("value"),), (Param("value", _NUMBERS),)
 _entry("sum", "The sum; null where there is no value.", total, sum_type, _NUMBER)
 _entry("count", "`count(*)`: the number of records; `count(value)`: of values that are not null.", lambda values: len(known(values)), INT,
        (Param("value", optional=True),), star=True)  # fmt: skip
-_entry("avg", "The arithmetic mean: the exact quotient, rounded once.", mean, FLOAT.or_null, _NUMBER)
+_entry("avg", "The arithmetic mean: the exact quotient, rounded once.", mean, mean_type, _NUMBER)
 _entry("min", "The least value; of values that do not compare, such as a text and a number, the first one.", least, argument_type, _VALUE)
 _entry("max", "The greatest value; of values that do not compare, the first one.", greatest, argument_type, _VALUE)
 _entry("collect", "All values as an array, nulls too, in row order.", list, ARRAY, _VALUE)
-_entry("weighted_avg", "The weighted mean: the exact sum of value times weight, divided by the exact sum of the weights, rounded once.", weighted_mean, FLOAT.or_null, (*_NUMBER, Param("weight", NUMERIC)))
+_entry("weighted_avg", "The weighted mean: the exact sum of value times weight, divided by the exact sum of the weights, rounded once.", weighted_mean, mean_type, (*_NUMBER, Param("weight", _NUMBERS)))
 _entry("first", "The value of the first record.", lambda values: next(iter(values), None), argument_type, _VALUE)
 _entry("last", "The value of the last record.", lambda values: values[-1] if values else None, argument_type, _VALUE)
 _entry("any", "One value that is not null: the first.", lambda values: next(iter(known(values)), None), argument_type, _VALUE)

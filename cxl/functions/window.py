@@ -9,7 +9,7 @@ from typing import Any
 
 from cxl.functions import aggregate
 from cxl.functions.registry import Builtin, Param, register
-from cxl.types.types import ANY, ARRAY, BOOL, FLOAT, INT, NUMERIC
+from cxl.types.types import ANY, ARRAY, BOOL, INT, NUMERIC, decimal_of
 
 
 def any_true(values: Sequence[Any]) -> bool | None:
@@ -40,11 +40,11 @@ def _entry(name: str, doc: str, python: Any, returns: Any, params: tuple[Param, 
                      category="Window", section="Window Functions"))  # fmt: skip
 
 
-_FIELD, _NUMBER, _PREDICATE = (Param("field"),), (Param("field", NUMERIC),), (Param("predicate", BOOL),)
+_FIELD, _NUMBER, _PREDICATE = (Param("field"),), (Param("field", (NUMERIC, decimal_of(0))),), (Param("predicate", BOOL),)
 _OFFSET = (Param("n", INT, optional=True),)
 _entry("sum", "The running sum.", aggregate.total, aggregate.sum_type, _NUMBER)
 _entry("cumulative_sum", "The running sum, another name of `sum`.", aggregate.total, aggregate.sum_type, _NUMBER)
-_entry("avg", "The running mean.", aggregate.mean, FLOAT.or_null, _NUMBER)
+_entry("avg", "The running mean.", aggregate.mean, aggregate.mean_type, _NUMBER)
 _entry("min", "The least value so far.", aggregate.least, aggregate.argument_type, _FIELD)
 _entry("max", "The greatest value so far.", aggregate.greatest, aggregate.argument_type, _FIELD)
 _entry("count", "The number of records so far.", len, INT)
