@@ -68,7 +68,7 @@ def fields(names: Mapping[str, str]) -> list[StructField]:
     """Return Spark fields for type names (`bigint`, `decimal(38,2)`, ...) by column name. Raises KeyError for a type that changelogs do not have."""
     from pyspark.sql import types as T
 
-    kinds: dict[str, DataType] = {
+    kinds: Mapping[str, DataType] = {
         "string": T.StringType(),
         "bigint": T.LongType(),
         "double": T.DoubleType(),

@@ -63,7 +63,8 @@ class DecimalSum:
 
     def carried(self) -> list[Column]:
         """Return the state columns with settled carries: the only form of a total. All but the highest are from 0 to 2**32 - 1."""
-        settled, carry = list[Column](), F.lit(0).cast("bigint")
+        settled: list[Column] = []
+        carry = F.lit(0).cast("bigint")
         for name in self.columns:
             limb = column(name) + carry
             carry = F.shiftright(limb, _BITS)
@@ -149,7 +150,7 @@ def _whole(limbs: Sequence[Limbs]) -> list[int]:
 
 
 def _decimals(numbers: Iterable[int | None], scale: int) -> pa.Array:
-    """Return unscaled values as decimals; null for those of more than 38 digits."""
+    """Return unscaled values as decimals; null for one of more than 38 digits."""
     made = [None if one is None or abs(one) >= _LIMIT else Decimal(one).scaleb(-scale, _EXACT) for one in numbers]
     return pa.array(made, pa.decimal128(DIGITS, scale))
 

@@ -29,7 +29,7 @@ _END, _ZERO, _ESCAPED_ZERO = b"\x00\x00", b"\x00", b"\x00\x01"
 _SIGN: Final = 1 << 63
 _NAN: Final = 0x7FF8 << 48
 DECIMAL_PLACES: Final = 38
-"""The greatest scale of a decimal: its key has so many places behind the point."""
+"""The greatest scale of a decimal, and the places behind the point in its key."""
 DECIMAL_BYTES: Final = 32
 _DECIMAL_SIGN: Final = 1 << (8 * DECIMAL_BYTES - 1)
 _EPOCH_DAY: Final = date(1970, 1, 1)

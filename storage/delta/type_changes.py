@@ -131,7 +131,7 @@ def _by_python(value: Column, convert: Callable[[pa.Array], pa.Array], spelled: 
 
 
 def _by_value(pair: tuple[str, str], digits: DecimalType | None) -> Callable[[pa.Array], pa.Array] | None:
-    """Return a conversion in Python, None for a pair that has another one. `digits`: those of the new type, where it is a decimal."""
+    """Return a conversion in Python, None for a pair that has another one. `digits`: precision and scale of the new type, where it is a decimal."""
     if digits is None or pair[0] in ("date", "time"):
         return _BY_VALUE.get(pair)
     return partial(_TO_DECIMAL[pair[0]], digits)

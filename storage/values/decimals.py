@@ -56,7 +56,7 @@ def parsed(text: pa.Array, kind: DecimalType) -> pa.Array:
 
 
 def implied(text: pa.Array, kind: DecimalType, places: int) -> pa.Array:
-    """The decimals of cells without a point, of which the last `places` digits are behind it; null where a cell does not fit."""
+    """The decimals of cells without a point, which is before their last `places` digits; null where a cell does not fit."""
     return _values([_implied(cell, kind, places) for cell in text.to_pylist()], kind)
 
 
@@ -182,4 +182,4 @@ def decimal_text(values: pa.Array) -> pa.Array:
 
 def plain_digits(value: Decimal) -> str:
     """The text of one decimal, with all digits of its exponent."""
-    return format(abs(value) if not value else value, "f")
+    return format(value or abs(value), "f")

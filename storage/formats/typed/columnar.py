@@ -130,7 +130,7 @@ def coerce_array(values: pa.Array, declared: str, date_formats: Sequence[str] = 
 
 
 def _decimals(values: pa.Array, digits: DecimalType) -> Coerced:
-    """Numbers as decimals by value; those that do not fit fail."""
+    """Numbers as decimals by value; a number that does not fit fails."""
     found = converted(values, digits)
     failed = pc.and_(pc.is_null(found), pc.is_valid(values))
     return Coerced(found, failed if failed.true_count else None)
