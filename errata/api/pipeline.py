@@ -61,6 +61,7 @@ def load(
     document = read_yaml(file, env=variables_of_process)
     findings = Findings(list(document.diagnostics))
     workspace = find_workspace(file)
+    findings.diagnostics.extend(workspace.warnings)
     overlay = None if channel is None else _channel_overlay(channel, document, file, workspace.folder, environment)
     findings.diagnostics.extend(overlay.diagnostics if overlay else ())
     folder = Path(base_dir).resolve() if base_dir else file.resolve().parent
@@ -69,7 +70,7 @@ def load(
     place = _state(name, workspace, state)
     given = dict(variables or {})
     settings = PipelineSettings(
-        name, folder, fetched=fetched_below(place), allow_absolute_paths=allow_absolute_paths,
+        name, folder, fetched=fetched_below(place), connections=workspace.connections(variables_of_process), allow_absolute_paths=allow_absolute_paths,
         channel=overlay.channel if overlay else None, modules=Modules.under(rules),
         source_defaults=_source_defaults(overlay, given) if overlay else {},
     )  # fmt: skip

@@ -21,12 +21,13 @@ from errata.rollback.cursors import resume_points
 from errata.state.chunk_index import ChunkIndex, read_lists, write_lists
 from errata.state.committed_node import CommittedNode
 from errata.state.node_writer import NodeWriter
+from errata.state.read_events import read_events, write_events
 from errata.state.run_state import Ingested, NodeDelta, RunState
 from errata.state.source_files import SourceFiles
 from operators.core.delta import Delta
 from operators.core.provenance import label_prefix
 from operators.source.arrivals import KEY, Arrival, arrivals_in, kept
-from operators.source.diff import by_version
+from operators.source.diff import by_answer, by_version
 from operators.source.file_changes import FileChanges, FileRecord, Label, rewritten
 from operators.source.node import SourceNode
 from operators.source.reading import FileReader
@@ -116,15 +117,19 @@ def ingest(
     changes = source.anew().changes if anew else source.changes
     lists = read_lists(run.tables.state(source.node.name), () if anew else source.known, run.tables.changelog(source.node))
     trusted = {label: one.chunks for label, one in lists.items()}
+    events = read_events(run.tables.state(source.node.name)) if operator.keeps_events and prior is not None and not source.rebuilt else None
     intake = IngestRequest(
-        operator, files, changes, None if anew else prior, run.engine, run.values, source.rebuilt, floors or {}, warn, trusted, run.epoch, run.rejected_live(source.node.name), source.since, _arrivals(source),
+        operator, files, changes, None if anew else prior, run.engine, run.values, source.rebuilt, floors or {}, warn, trusted, run.epoch, run.rejected_live(source.node.name), source.since, _arrivals(source), events,
     )  # fmt: skip
-    _warn_of(warn, (f"source '{operator.name}': {text}" for text in rewritten(operator.config.merge.strategy, intake.delivered)))
+    overwritten = () if operator.config.asks else rewritten(operator.config.merge.strategy, intake.delivered)
+    _warn_of(warn, (f"source '{operator.name}': {text}" for text in overwritten))
     made = _read(intake) if prior is None or not source.rebuilt else _read_again(source, intake, prior, before or {}, anew=anew)
     delta = _accepted(_store(writer, source.node, made), made)
     counted = _counted(run, delta, made, files)
     counted = counted if before is None or source.rebuilt else _with_columns_that_stand(operator, counted, source.known, delta)
     _warn_of(warn, _without_records(operator, counted, changes))
+    if made.events is not None:
+        write_events(run.tables.state(source.node.name), made.events, run.epoch)
     return delta, _with_lists(run, source.node, counted, made, _unread(lists, changes))
 
 
@@ -201,6 +206,8 @@ def _with_lists(run: RunState, node: Node, records: Sequence[FileRecord], made: 
 
 
 def _read(intake: IngestRequest) -> IngestResult:
+    if intake.config.asks:
+        return by_answer.ingest(intake)
     return by_version.ingest(intake) if intake.source.versioned else strategy(intake.config.merge.strategy)(intake)
 
 

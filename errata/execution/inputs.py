@@ -10,10 +10,12 @@ from typing import Any
 from errata.execution.epoch import Epoch
 from errata.execution.local_copies import Copies
 from errata.execution.rest_sources import fetch_services
+from errata.execution.sql_sources import ask_databases, forget_answers
 from errata.plan.steps import IngestStep
 from errata.state.node_writer import NodeWriter
 from errata.state.run_state import Ingested
 from errata.state.source_files import SourceFiles, look_at_sources
+from operators.source.answers import AnswerChanges
 
 
 class Inputs(ABC):
@@ -42,15 +44,23 @@ class FileInputs(Inputs):
 
     Attributes:
         copies: Local copies that are read in place of staged files.
+        answers: What became of the answers of databases.
     """
 
     epoch: Epoch
     copies: Copies = field(default_factory=lambda: Copies(None))
+    answers: Mapping[str, AnswerChanges] = field(default_factory=dict)
 
     def look(self) -> dict[str, SourceFiles]:
-        """Fetch the records of services, then compare all files with the last epoch."""
-        fetch_services(self.epoch.plan, self.epoch.warn)
-        return look_at_sources(self.epoch.plan, self.epoch.head.sources if self.epoch.head else {})
+        """Fetch the records of services and ask databases, then compare all files with the last epoch."""
+        epoch = self.epoch
+        fetch_services(epoch.plan, epoch.warn)
+        self.answers = ask_databases(epoch.plan, epoch.head)
+        return look_at_sources(epoch.plan, epoch.head.sources if epoch.head else {}, self.answers)
+
+    def close(self) -> None:
+        """Remove the spooled answers of databases."""
+        forget_answers(self.answers)
 
     def reasons(self, sources: Mapping[str, SourceFiles]) -> Mapping[str, str]:
         """The sources whose files changed."""

@@ -5,6 +5,7 @@ What computes rows is imported only where there is work: a run that finds nothin
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import cast
 
 from errata.core.events import RunResult
@@ -31,8 +32,7 @@ def run(pipeline: LoadedPipeline, options: RunOptions, protected: ProtectedFiles
     Raises:
         Failure: The run failed; the state is that of the last committed epoch.
     """
-    with Epoch.begin(pipeline, options, protected) as epoch:
-        inputs = FileInputs(epoch)
+    with Epoch.begin(pipeline, options, protected) as epoch, closing(FileInputs(epoch)) as inputs:
         planned = PlannedRun.of(epoch, inputs, retry=retry)
         if not planned.steps.any_work:
             judge_unchanged(epoch.plan, options, cast("Entry", epoch.head))

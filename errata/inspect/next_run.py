@@ -10,6 +10,7 @@ from typing import Any
 from errata.core.options import EngineOptions
 from errata.core.uuid7 import uuid7
 from errata.execution.engine import choose_engine, work_of
+from errata.execution.sql_sources import ask_databases, asking
 from errata.outputs.context import OutputContext, RunIdentity
 from errata.outputs.targets import Targets
 from errata.plan.own_files import ProtectedFiles
@@ -36,8 +37,10 @@ class Outlook:
     def of(cls, pipeline: LoadedPipeline) -> Outlook:
         """Plan the next run. No service is asked, so the records of one count as changed. Raises StorageFailed."""
         plan, head = pipeline.plan, pipeline.prior()
-        sources = look_at_sources(plan, head.sources if head else {})
-        changed = services(plan) | {name: one.reason for name, one in sources.items() if one.reason}
+        answers = ask_databases(plan, head, only_tokens=True)
+        sources = look_at_sources(plan, head.sources if head else {}, answers)
+        unasked = {node.name: "only the run asks the database" for node in asking(plan) if node.name not in answers}
+        changed = services(plan) | unasked | {name: one.reason for name, one in sources.items() if one.reason}
         return cls(plan, head, sources, plan_steps(plan, head, changed, _output_changes(pipeline, head) if head else None))
 
     def rows(self) -> Iterator[Row]:

@@ -8,6 +8,9 @@ from errata.core.diagnostics import Diagnostic, Label, did_you_mean, from_cxl
 from errata.yaml import Document
 from operators.core.binding import ConfigPath
 
+SECRETIVE = frozenset({"E601"})
+"""Codes of errors whose line may have a secret, so that it is not shown."""
+
 
 @dataclass(slots=True)
 class Findings:
@@ -36,8 +39,8 @@ class NodeReporter:
 
     def report(self, code: str, message: str, path: ConfigPath = (), *, help: str | None = None, on_key: bool = False) -> None:
         """Report an error at a place in the node's YAML."""
-        place = (*self.path, *path)
-        self.findings.diagnostics.append(self.document.error(place, code, message, key=on_key, help=help or "", node=self.name))
+        found = self.document.error((*self.path, *path), code, message, key=on_key, help=help or "", node=self.name)
+        self.findings.diagnostics.append(replace(found, lines=None) if code in SECRETIVE else found)
 
     def report_help(self, code: str, message: str, path: ConfigPath, help_text: str | None = None) -> None:
         """Report an error, with help as a positional argument."""

@@ -5,12 +5,12 @@ Unknown tables are ignored. Unknown keys in known tables are errors.
 
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 
 from errata.core.diagnostics import Diagnostic, PipelineErrors, raise_errors
 from errata.core.files import filesystem
@@ -19,7 +19,10 @@ from errata.yaml import SourceText
 from errata.yaml.document import Document
 from errata.yaml.nodes import Key, Node, Scalar
 from errata.yaml.nodes import Mapping as MapNode
+from operators.core.config import microseconds
 from storage.files.discovery import PathRefused, path_matcher
+from storage.sql.connections import Connection
+from storage.sql.secrets import Secret
 
 FILES = ("errata.toml", "clinker.toml")
 
@@ -104,6 +107,30 @@ class Engine(_Strict):
         return remote
 
 
+def _seconds(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    return microseconds(value) / 1e6
+
+
+class ConnectionTable(_Strict):
+    """`[connections.NAME]`: a database that sources and outputs name.
+
+    Args:
+        url: Its address, such as `postgresql://app@db.example/shop` or `sqlite:data/shop.db`; or `env:NAME`.
+        password: `env:NAME`, or `file:PATH` for the text of a file.
+        read_only: Whether outputs may not name it.
+        connect_timeout: How long one try to connect takes at most, such as `10s`.
+        statement_timeout: How long one statement takes at most, such as `10m`; by default as long as it needs.
+    """
+
+    url: SecretStr = Field(min_length=1)
+    password: SecretStr | None = None
+    read_only: bool = False
+    connect_timeout: Annotated[float | None, BeforeValidator(_seconds, json_schema_input_type=str | float), Field(gt=0)] = None
+    statement_timeout: Annotated[float | None, BeforeValidator(_seconds, json_schema_input_type=str | float), Field(gt=0)] = None
+
+
 class Settings(BaseModel):
     """The tables that Errata reads."""
 
@@ -113,15 +140,26 @@ class Settings(BaseModel):
     state: State = State()
     changelog: Changelog = Changelog()
     engine: Engine = Engine()
+    connections: dict[str, ConnectionTable] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A workspace: its folder, its file if there is one, and the settings."""
+    """A workspace: its folder, its file if there is one, the settings, and warnings about them."""
 
     folder: Path
     file: Path | None = None
     settings: Settings = field(default_factory=Settings)
+    warnings: tuple[Diagnostic, ...] = ()
+
+    def connections(self, environment: Mapping[str, str]) -> dict[str, Connection]:
+        """The databases by name. Nothing of them is looked up before it is used."""
+        return {
+            name: Connection(
+                name, Secret(one.url.get_secret_value()), one.password.get_secret_value() if one.password else None, one.read_only, one.connect_timeout, one.statement_timeout, self.folder, environment,
+            )
+            for name, one in self.settings.connections.items()
+        }  # fmt: skip
 
 
 def find_workspace(pipeline: Path) -> Workspace:
@@ -140,9 +178,30 @@ def read_workspace(file: Path) -> Workspace:
     try:
         settings = Settings.model_validate(document.value)
     except ValidationError as error:
-        raise PipelineErrors(model_problems(error, document, (), Settings)) from None
-    raise_errors(_unfit(settings.storage, document, file.parent))
-    return Workspace(file.parent, file, settings)
+        problems = model_problems(error, document, (), Settings)
+        if any(one["loc"][:1] == ("connections",) for one in error.errors(include_input=False)):  # a line may have a secret
+            problems = tuple(replace(one, lines=None) for one in problems)
+        raise PipelineErrors(problems) from None
+    raise_errors([*_unfit(settings.storage, document, file.parent), *_plain_passwords(settings, document)])
+    found = Workspace(file.parent, file, settings)
+    return replace(found, warnings=tuple(_passwords(found, document)))
+
+
+def _passwords(workspace: Workspace, document: Document) -> Iterator[Diagnostic]:
+    """W600 for each address with a password."""
+    for name, one in workspace.connections({}).items():
+        if one.has_password_in_url:
+            help_text = f'write password = "env:{name.upper()}_PASSWORD", or "file:/run/secrets/{name}"'
+            found = document.warning(("connections", name, "url"), "W600", f"the url of connection '{name}' has a password in it", help=help_text)
+            yield replace(found, lines=None)  # the line has the password
+
+
+def _plain_passwords(settings: Settings, document: Document) -> Iterator[Diagnostic]:
+    """CFG-004 for each password that is written out."""
+    for name, one in settings.connections.items():
+        if one.password is not None and not one.password.get_secret_value().startswith(("env:", "file:")):
+            message = f"'password' of connection '{name}' must be env:NAME or file:PATH; a password is named, never written"
+            yield replace(document.error(("connections", name, "password"), "CFG-004", message), lines=None)
 
 
 def _document(file: Path) -> Document:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, cast
 
 from changelog.keys.positions import parse_label, row_label
@@ -56,10 +57,13 @@ class SourceFiles:
         return self.changes.reason
 
 
-def look_at_sources(plan: Plan, before: Mapping[str, Any]) -> dict[str, SourceFiles]:
-    """Discover every source's files and compare them with what the last epoch's ledger entry says (`before`). Raises StorageFailed."""
+def look_at_sources(plan: Plan, before: Mapping[str, Any], answers: Mapping[str, FileChanges] = MappingProxyType({})) -> dict[str, SourceFiles]:
+    """Discover every source's files and compare them with what the last epoch's ledger entry says (`before`). Raises StorageFailed.
+
+    `answers`: what became of the answers of databases; of others nothing is known, so that they count as unchanged.
+    """
     numbers = _numbers(plan, before)
-    return {node.name: _look(node, plan, before.get(node.name, {}), numbers[node.name]) for node in plan.of_kind("source")}
+    return {node.name: _look(node, plan, before.get(node.name, {}), numbers[node.name], answers) for node in plan.of_kind("source")}
 
 
 def keys_of(source: SourceNode) -> str:
@@ -97,9 +101,11 @@ def _numbers(plan: Plan, before: Mapping[str, Any]) -> dict[str, int]:
     return numbers
 
 
-def _look(node: Node, plan: Plan, before: Mapping[str, Any], number: int) -> SourceFiles:
+def _look(node: Node, plan: Plan, before: Mapping[str, Any], number: int, answers: Mapping[str, FileChanges]) -> SourceFiles:
     known = FileRecord.all_of(before)
     source = cast("SourceNode", node.operator)
+    if source.config.asks:
+        return SourceFiles(node, number, answers.get(node.name, FileChanges(known)), known=known)
     if source.versioned:
         return SourceFiles(node, number, _table_of(node, plan, known), known=known)
     compare = comparison(source.config.merge.strategy, by_content=source.keyed and not source.wanted & {"source.file", "source.path"})

@@ -7,6 +7,7 @@ from typing import Any
 
 from cxl.typed.modules import NO_MODULES, Modules
 from cxl.types.types import Type
+from storage.sql.connections import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,8 @@ class PipelineSettings:
         folder: Folder of the pipeline file, where relative paths start.
         variables: Declared variables by scope and name.
         source_defaults: Defaults of `$source` variables that a channel sets for one source, by source and name.
-        fetched: Folder of the fetched records of services.
+        fetched: Folder of the fetched records of services and answers of databases.
+        connections: Databases by the names that `errata.toml` gives them.
     """
 
     name: str
@@ -79,6 +81,7 @@ class PipelineSettings:
     fail_fast: bool = True
     modules: Modules = NO_MODULES
     fetched: Path | None = None
+    connections: Mapping[str, Connection] = field(default_factory=dict)
 
 
 def check_path(text: str, place: tuple[str | int, ...], report: Callable[..., Any], settings: PipelineSettings, *, pattern: bool = False) -> bool:

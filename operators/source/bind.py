@@ -13,6 +13,7 @@ from operators.core.registry import node_type
 from operators.core.row_type import RowType, is_reserved
 from operators.core.settings import NodeSpec, check_path
 from operators.source.config import Column, Files, SourceConfig
+from operators.source.databases import check_database, check_no_database
 from operators.source.node import SourceNode, make_reader, row_type_of
 from storage import formats
 from storage.files.discovery import PathRefused, path_matcher, pattern_of, size_bound, time_bound
@@ -69,10 +70,14 @@ def _problems_of(config: SourceConfig, problems: Problems, binding: Binding) -> 
         found.append(None)
         problems.report(code, message, path, help=help_text)
 
-    if _names_a_table(config):
+    if config.asks:
+        check_database(config, report, binding)
+    elif _names_a_table(config):
         _check_table(config, report, binding)
     else:
         _check_matchers(config, report, binding)
+    if not config.asks:
+        check_no_database(config, report)
     _check_columns(config, report, problems)
     _check_merge(config, report)
     _check_watermark(config, report)
@@ -186,7 +191,7 @@ def _named_fields(config: SourceConfig) -> Sequence[tuple[str, str, tuple[str | 
 def _check_merge(config: SourceConfig, report: Any) -> None:
     """The keys go together; the field of operations holds codes or words and is consumed, so that nothing else can be made of it."""
     merge = config.merge
-    for message in merge.misfits():
+    for message in merge.misfits(of_answers=config.asks):
         report("CFG-004", f"'merge': {message}", ("config", "merge"))
     if merge.strategy != "changelog":
         return

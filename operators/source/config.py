@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 from cxl.types.types import Type, parse_type, type_name
 from operators.core.config import Digits, SortOrder, Strict, Watermark, decimal_spelling, is_decimal
 from storage.rest.config import Rest
+from storage.sql.names import TableName
 
 
 def _as_type(value: Any) -> Any:
@@ -101,19 +102,21 @@ class Merge(Strict):
     compare: Annotated[list[str], AfterValidator(_once)] | None = None
     op: str | None = None
     deleted: str | None = None
+    cursor: str | None = Field(None, description="The column of a SQL source from whose greatest value the next run reads on.")
+    overlap: str | int | float | None = Field(None, description="How far ahead of that value the next run begins: a duration, or a number for a column of numbers.")
 
-    def misfits(self) -> Iterator[str]:
-        """Yield what does not go together; reported with all other problems of the source."""
+    def misfits(self, *, of_answers: bool = False) -> Iterator[str]:
+        """Yield what does not go together; reported with all other problems of the source. `of_answers`: whether the source asks a database."""
         yield from self._incomplete()
         yield from self._misplaced()
+        if self.strategy == "append" and self.primary_key and not of_answers:
+            yield "strategy 'append' takes no primary_key"
 
     def _incomplete(self) -> Iterator[str]:
         if self.strategy in ("ledger", "changelog", "upsert") and not self.primary_key:
             yield f"strategy '{self.strategy}' needs primary_key"
         if self.strategy == "changelog" and not self.op:
             yield "strategy 'changelog' needs op, the field that holds the operation"
-        if self.strategy == "append" and self.primary_key:
-            yield "strategy 'append' takes no primary_key"
 
     def _misplaced(self) -> Iterator[str]:
         for name, strategy in (("compare", "snapshot"), ("op", "changelog"), ("deleted", "upsert")):
@@ -163,6 +166,20 @@ class SourceConfig(Strict):
     format_schema: Any = None
     envelope: Any = None
     merge: Annotated[Merge, BeforeValidator(_merge, json_schema_input_type=str | Merge)] = Merge()
+    connection: str | None = Field(None, description="The name of a connection in errata.toml, of a SQL source.")
+    table: str | None = Field(None, description="The table or view that a SQL source reads: table, schema.table, or with double quotes.")
+    query: str | None = Field(None, description="The query that a SQL source asks: one statement that begins with SELECT, WITH, VALUES or TABLE.")
+    change_token: str | None = Field(None, description="A query whose first row says whether the answer can have changed; the same row means that it has not.")
+
+    @property
+    def asks(self) -> bool:
+        """Whether the source asks a database."""
+        return self.type == "sql"
+
+    @property
+    def answer_name(self) -> str:
+        """What records of a database have as their file: the connection, and the table or the source's name."""
+        return f"{self.connection}:{self.name if self.table is None else TableName.parse(self.table).shown}"
 
     @property
     def service(self) -> Rest | None:

@@ -49,11 +49,14 @@ class FileRecord:
         undeclared: Columns outside the schema, with their types.
         present: False for a missing file whose records are live: a delivery, or rows that a revert restored.
         replaced: Whether earlier content of a delivery was overwritten.
-        version: Version of a Delta table; `hash` distinguishes tables.
+        version: Version of a Delta table; `hash` distinguishes tables. 0 for an answer of a database.
         shifted: Whether the file changed, so that keyed records may have another row number than stored.
         listed: Whether the state has the file's chunk list, and it matches the live rows.
         stored_as: Path of its records in `_file`, where the file took the place of another one.
         arrived: Epoch that first read the present content of a delivery.
+        token: Of an answer of a database: what says that it cannot have changed.
+        stamp: Of an answer of a database in a file: size and times of that file.
+        cursor: Of an answer that is read from a cursor on: the greatest value, as JSON.
     """
 
     path: str
@@ -71,6 +74,9 @@ class FileRecord:
     listed: bool = False
     stored_as: str | None = None
     arrived: int = 0
+    token: str | None = None
+    stamp: str | None = None
+    cursor: str | None = None
 
     @property
     def stored(self) -> str:
@@ -79,7 +85,7 @@ class FileRecord:
 
     def json(self) -> dict[str, Any]:
         """The record as the ledger stores it."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if value is not None or name not in ("token", "stamp", "cursor")}
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> FileRecord:

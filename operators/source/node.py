@@ -19,6 +19,9 @@ from operators.source.row_layout import RowShape
 from storage import formats
 from storage.formats.envelope import sections_in
 from storage.formats.layouts import load_layout
+from storage.sql.names import TableName, quoted
+from storage.sql.reading import Ask
+from storage.sql.statements import one_statement
 
 
 class SourceNode(BoundNode):
@@ -38,6 +41,9 @@ class SourceNode(BoundNode):
             fingerprint["members"] = "those beside declared ones too"  # they were lost once
         if deleted is not None:
             fingerprint["merge"]["deleted"] = deleted.normal_text()
+        for part, names in ((fingerprint, ("connection", "table", "query")), (fingerprint["merge"], ("cursor", "overlap"))):
+            for name in (name for name in names if part[name] is None):
+                del part[name]
         super().__init__(spec.name, (), output, fingerprint)
         self.config = config
         self.deleted = deleted
@@ -57,14 +63,30 @@ class SourceNode(BoundNode):
         return self.output.key.types is not None
 
     @property
-    def keeps_state(self) -> bool:
+    def keeps_chunks(self) -> bool:
         """Whether it may store chunk lists of its files (`operators.source.diff.chunk_index`)."""
         return not self.versioned and self.config.merge.strategy == "snapshot"
+
+    @property
+    def keeps_events(self) -> bool:
+        """Whether it stores digests of events of a database that it has read (`operators.source.diff.by_answer`)."""
+        return self.config.asks and self.config.merge.strategy == "changelog"
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether it may store more than its rows."""
+        return self.keeps_chunks or self.keeps_events
 
     @property
     def identity(self) -> Sequence[tuple[str, str]]:
         """The columns of the key, with their types as keys encode them."""
         return identity_of(self.config)
+
+    @property
+    def event_types(self) -> Mapping[str, str]:
+        """All columns of a record with their types as keys encode them, the one with the operation as text."""
+        types = {column.name: "string" if column.name == self.config.merge.op else key_type(column.cxl_type) for column in self.config.schema_}
+        return types | ({"_widened": "string"} if self.config.on_unmapped.mode == "auto_widen" else {})
 
     @property
     def shape(self) -> RowShape:
@@ -129,8 +151,39 @@ class SourceNode(BoundNode):
         """Format, files, merge strategy and key."""
         config = self.config
         where = next((f"{name} {getattr(config, name)}" for name in config.matchers()), "service " + config.service.url if config.service else "file")
+        if config.asks:
+            where = f"{config.answer_name}, asked by {self.statement}"
         key = f" by {', '.join(config.merge.primary_key)}" if config.merge.primary_key else ""
         return (f"format: {config.type}, {where}", f"merge: {config.merge.strategy}{key}")
+
+    @property
+    def ask(self) -> Ask:
+        """The table or the query of a source that asks a database."""
+        table = self.config.table
+        return Ask(query=one_statement(self.config.query or "")) if table is None else Ask(TableName.parse(table))
+
+    @property
+    def statement(self) -> str:
+        """The statement that a run asks, in one line; a cursor's value is bound."""
+        start = self.config.merge.cursor
+        name = None if start is None else quoted(self._named(start))
+        rest = "" if name is None else f" WHERE {name} >= ? OR {name} IS NULL"
+        return " ".join(f"{self.ask.whole}{rest}".split())
+
+    def _named(self, column: str) -> str:
+        """The name of a declared column in the database."""
+        return next(one.source_name or one.name for one in self.config.schema_ if one.name == column)
+
+    @property
+    def cursor_name(self) -> str | None:
+        """The column of the cursor, as the database calls it; None without one."""
+        cursor = self.config.merge.cursor
+        return None if cursor is None else self._named(cursor)
+
+    @property
+    def spool(self) -> Path | None:
+        """The file with the present answer of a database; None where no place is configured."""
+        return None if self.fetched is None else self.fetched / self.name / "answer.arrow"
 
     def previewed(self, records: int, folder: Path) -> Self:
         """The same source cut to its first records."""
@@ -139,7 +192,7 @@ class SourceNode(BoundNode):
 
 def _unread(config: SourceConfig) -> Any:
     """Return the configuration keys that do not affect the rows."""
-    return dict.fromkeys(("description", "files", "transport", *config.matchers()), True) | {"schema_": {"__all__": {"optional"}}}
+    return dict.fromkeys(("description", "files", "transport", "change_token", *config.matchers()), True) | {"schema_": {"__all__": {"optional"}}}
 
 
 def make_reader(config: SourceConfig, settings: PipelineSettings) -> Any:
@@ -163,7 +216,8 @@ def identity_of(config: SourceConfig) -> Sequence[tuple[str, str]]:
     if named:
         return [(field, config_type(config, field)) for field in named]
     widened = [("_widened", "string")] if config.on_unmapped.mode == "auto_widen" else []
-    return [*((column.name, key_type(column.cxl_type)) for column in config.schema_), *widened]
+    columns = sorted(config.schema_, key=lambda column: column.name != config.merge.cursor)  # rows with a cursor come in its order
+    return [*((column.name, key_type(column.cxl_type)) for column in columns), *widened]
 
 
 def row_type_of(name: str, config: SourceConfig, data: Schema, *, versioned: bool) -> RowType:

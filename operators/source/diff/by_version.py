@@ -1,8 +1,4 @@
-"""A Delta table as a source: its newest version compared with the prior rows, or its change data feed where it has one.
-
-A record is identified by its primary key. Without one, its key encodes all of its values and the number of the copy among equal rows, from 1.
-The key of a rejected row encodes its error text and such a number.
-"""
+"""A Delta table as a source: its newest version compared with the prior rows, or its change data feed where it has one."""
 
 from __future__ import annotations
 
@@ -15,29 +11,25 @@ from typing import TYPE_CHECKING, Any
 from changelog.columns import column
 from changelog.frames import mapped, without
 from changelog.keys.encoding import decode_key
-from changelog.keys.spark import key_column
-from changelog.lazy_imports import F, Window, pa, pl
-from changelog.rows import Rows
+from changelog.lazy_imports import F, pa, pl
 from changelog.spark_algebra import diff
 from operators.core.settings import PipelineSettings
-from operators.source.diff.sides import image_hash, joined
+from operators.source.diff.sides import joined
+from operators.source.diff.table_rows import BASE, COPY, HASH, REJECTED, TableRows, as_result, compared_whole, op_rows
 from operators.source.file_changes import FileChanges, FileRecord
 from operators.source.node import SourceNode
 from operators.source.request import IngestRequest, IngestResult, InputChanged
-from operators.source.unique_keys import UniqueKeys
 from storage.delta.external_table import NotFollowed, Versions, table_at
 from storage.errors import StorageError
 from storage.formats import Column as FileColumn
 from storage.uris import is_local
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 
 LABEL = (1,)
-REJECTED = b"\xff"
-"""First byte of the key of a rejected row."""
-_BASE, _HASH, _WEIGHT, _COPY = "_base", "_hash", "_weight", "_copy"
+_WEIGHT = "_weight"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +97,14 @@ def _broken(table: Versions, known: FileRecord) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class TableRequest:
-    """One table to read.
+class TableRequest(TableRows):
+    """One Delta table to read.
 
     Attributes:
-        request: The request of its source.
         table: The table at the requested version.
-        record: Its entry in the ledger.
     """
 
-    request: IngestRequest
     table: Versions
-    record: FileRecord
 
     @classmethod
     def of(cls, request: IngestRequest) -> TableRequest:
@@ -126,7 +114,7 @@ class TableRequest:
         if table.version != record.version:
             table.table.load_as_version(int(record.version or 0))
         undeclared = request.files.reader.undeclared_of(table.schema, record.path)  # type: ignore[attr-defined]  # a reader of tables
-        return cls(request, table, replace(record, undeclared=tuple((one.name, one.type) for one in undeclared)))
+        return cls(request, replace(record, undeclared=tuple((one.name, one.type) for one in undeclared)), table)
 
     @property
     def shaped(self) -> Any:
@@ -134,6 +122,11 @@ class TableRequest:
         files = self.request.files
         reader = files.reader.with_undeclared([FileColumn(name, type_) for name, type_ in self.record.undeclared])
         return partial(_shaped, reader, files.shape, files.schema(), self.record.path)
+
+    @property
+    def count(self) -> int | None:
+        """The rows of the table, where its log says."""
+        return self.table.rows
 
     def rows(self) -> DataFrame:
         """Return all rows of the table as op rows without keys."""
@@ -149,52 +142,10 @@ class TableRequest:
 
         return mapped(self.table.frame(engine), work, from_arrow_schema(schema))
 
-    def based(self, rows: DataFrame) -> DataFrame:
-        """Add `_base`, the beginning of the key, and `_hash`, a hash of all values."""
-        names = [name for name in self.request.files.shape.columns if name != "_row"]
-        return rows.withColumns({_BASE: self.base(rows), _HASH: image_hash(rows, names)})
-
-    def base(self, rows: DataFrame) -> Column:
-        """The key of a row, without the number of its copy."""
-        values = [(column(name), kind) for name, kind in self.request.source.identity]
-        wrong = F.concat(F.lit(REJECTED), F.col("_error").cast("binary"), F.lit(b"\x00"))
-        return F.when(F.col("_error").isNull(), key_column(values)).otherwise(wrong)
-
-    @property
-    def unique(self) -> bool:
-        """Whether a base identifies one record."""
-        return bool(self.request.config.merge.primary_key)
-
-    def key(self) -> Column:
-        """Return the key of a row that has `_base` and `_copy`. No place can be read from the key of a rejected row."""
-        copy = key_column([(F.col(_COPY), "int")])
-        good = F.col(_BASE) if self.unique else F.concat(F.col(_BASE), copy)
-        return F.when(F.col("_error").isNull(), good).otherwise(F.concat(F.col(_BASE), copy, F.lit(b"\x01!")))
-
-    def numbered(self, rows: DataFrame) -> DataFrame:
-        """Rows with `_base` and `_hash` under their keys."""
-        copy = F.lit(1) if self.unique else F.row_number().over(Window.partitionBy(_BASE).orderBy(_HASH))
-        return rows.withColumn(_COPY, copy.cast("bigint")).withColumn("_key", self.key())
-
-    @property
-    def refuse(self) -> Any:
-        """The check that raises InputChanged for a written delta with duplicate keys; None without a primary key."""
-        return partial(_refuse, self.request) if self.unique else None
-
-
-def _refuse(request: IngestRequest, delta: DataFrame) -> None:
-    UniqueKeys(request, None).check(delta)
-    wrong = delta.where(F.col("_error").isNotNull() & F.col("_op").isin(0, 3)).groupBy("_key").agg(F.count(F.lit(1)).alias("n"), F.first("_error").alias("error"))
-    twice = request.engine.to_arrow(wrong.where(F.col("n") > 1).orderBy("_key"), 1).to_pylist()
-    if twice:
-        raise InputChanged(f"{twice[0]['n']} equal rows cannot be read: {twice[0]['error']}")
-
 
 def _shaped(reader: Any, shape: Any, schema: pa.Schema, path: str, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    at = schema.get_field_index("_row")
     for typed in reader.typed(batch):
-        made = shape.batch(typed, b"", path, 0, frozenset(column.name for column in reader.plan.undeclared))
-        yield made.cast(schema).set_column(at, schema.field(at), pa.nulls(made.num_rows, pa.int64()))
+        yield op_rows(typed, shape, schema, path, frozenset(column.name for column in reader.plan.undeclared))
 
 
 def _table(rows: pa.Table, shaped: Any, schema: pa.Schema) -> pa.Table:
@@ -205,27 +156,7 @@ def ingest(request: IngestRequest) -> IngestResult:
     """Return the delta from the prior rows to the table now. Raises InputChanged for a primary key that is null or not unique, or returns the check that does."""
     one = TableRequest.of(request)
     followed = _followed(one)
-    return followed if followed is not None else _whole(one)
-
-
-def _whole(one: TableRequest) -> IngestResult:
-    """Compare all rows of the table with all prior rows."""
-    request = one.request
-    rows = one.numbered(one.based(one.rows()))
-    names = [column(name) for name in request.files.shape.columns]
-    if request.files.limit is not None:
-        rows = rows.orderBy("_key").limit(request.files.limit)
-    bound = None if one.table.rows is None else one.table.rows + one.record.rows
-    if request.prior_rows is None:
-        fresh = rows.select("_op", "_key", F.lit(request.fresh_cause).alias("_cause"), *names)
-        return IngestResult(Rows(request.engine, frame=fresh), False, (one.record,), (one.record,), bound, one.refuse)
-    changed = diff(request.prior_rows, rows.select("_key", *names), request.cause, compare=request.compared())
-    return _told(one, changed, bound)
-
-
-def _told(one: TableRequest, changed: DataFrame, bound: int | None) -> IngestResult:
-    fresh = F.when(F.col("_op") == 0, F.lit(one.request.fresh_cause)).otherwise(F.col("_cause"))
-    return IngestResult(Rows(one.request.engine, frame=changed.withColumn("_cause", fresh)), True, (one.record,), (one.record,), bound, one.refuse)
+    return followed if followed is not None else compared_whole(one)
 
 
 def _followed(one: TableRequest) -> IngestResult | None:
@@ -255,7 +186,7 @@ def _followed_from(one: TableRequest, since: FileRecord) -> IngestResult:
     rows = change.rows.append_column(_WEIGHT, change.weights)
     shaped = _weighted(one, rows)
     based = engine.to_arrow(one.based(engine.from_arrow(shaped)))
-    net = pl.DataFrame(based.select([_BASE, _HASH, _WEIGHT])).group_by(_BASE, _HASH).agg(pl.col(_WEIGHT).cast(pl.Int64).sum()).filter(pl.col(_WEIGHT) != 0)
+    net = pl.DataFrame(based.select([BASE, HASH, _WEIGHT])).group_by(BASE, HASH).agg(pl.col(_WEIGHT).cast(pl.Int64).sum()).filter(pl.col(_WEIGHT) != 0)
     if one.table.rows is not None and since.rows + int(net[_WEIGHT].sum()) != one.table.rows:
         raise NotFollowed("its change data feed does not lead to the rows that it has")
     if not net.height:
@@ -264,7 +195,7 @@ def _followed_from(one: TableRequest, since: FileRecord) -> IngestResult:
     after = _after(one, net, stood)
     old, new = _images(one, stood, based, after)
     changed = diff(engine.from_arrow(old), engine.from_arrow(new), request.cause, compare=request.compared())
-    return _told(one, changed, old.num_rows + new.num_rows)
+    return as_result(one, changed, old.num_rows + new.num_rows)
 
 
 def _weighted(one: TableRequest, rows: pa.Table) -> pa.Table:
@@ -286,12 +217,12 @@ def _standing(one: TableRequest, since: FileRecord, net: pl.DataFrame, based: pa
     The image of a removed row with a primary key is taken from the feed, since the prior rows are the table at that version. With `compare`, prior rows may
     differ from the table, so they are looked up.
     """
-    names = [_BASE, _HASH, *one.request.files.shape.columns]
+    names = [BASE, HASH, *one.request.files.shape.columns]
     told = one.unique and one.request.config.merge.compare is None and since.path == one.record.path
     gone = net.filter((pl.col(_WEIGHT) < 0) & ~_is_reject()) if told else net.clear()
-    rest = net.join(gone, on=_BASE, how="anti")
-    images = pl.DataFrame(based.select(names)).unique([_BASE, _HASH], keep="first").join(gone, on=[_BASE, _HASH], how="semi")
-    rows = images.select(pl.col(_BASE).alias("_key"), *map(pl.col, names)).to_arrow()
+    rest = net.join(gone, on=BASE, how="anti")
+    images = pl.DataFrame(based.select(names)).unique([BASE, HASH], keep="first").join(gone, on=[BASE, HASH], how="semi")
+    rows = images.select(pl.col(BASE).alias("_key"), *map(pl.col, names)).to_arrow()
     schema = pa.schema([pa.field("_key", pa.binary()), *map(based.schema.field, names)])
     found = [_found(one, rest).select(schema.names)] if rest.height else []
     return pa.concat_tables([part.cast(schema) for part in (rows, *found)])
@@ -301,7 +232,7 @@ def _found(one: TableRequest, net: pl.DataFrame) -> pa.Table:
     """Look up the prior rows of some bases, by key where the bases are keys."""
     engine, before = one.request.engine, one.request.prior
     assert before is not None  # else nothing is followed
-    bases = net[_BASE].unique().sort()
+    bases = net[BASE].unique().sort()
     keys = one.unique and not net.select(_is_reject().any()).item()
 
     def near(rows: DataFrame) -> DataFrame:
@@ -309,29 +240,29 @@ def _found(one: TableRequest, net: pl.DataFrame) -> pa.Table:
             within = F.col("_key").between(F.lit(bases[0]), F.lit(bases[-1]))
             return joined(rows.where(within), pa.table({"_key": bases.to_arrow().cast(pa.binary())}), engine, "left_semi")
         base = F.when(F.col("_error").isNull(), F.col("_key")).otherwise(one.base(rows)) if one.unique else one.base(rows)
-        found = joined(rows.withColumn(_BASE, base), pa.table({_BASE: bases.to_arrow().cast(pa.binary())}), engine, "left_semi", _BASE)
-        return without(found, _BASE)
+        found = joined(rows.withColumn(BASE, base), pa.table({BASE: bases.to_arrow().cast(pa.binary())}), engine, "left_semi", BASE)
+        return without(found, BASE)
 
     return engine.to_arrow(one.based(before.filtered(near)))
 
 
 def _after(one: TableRequest, net: pl.DataFrame, stood: pa.Table) -> pl.DataFrame:
     """Return the rows of each base afterwards: `_base`, `_hash`, `_count`. Raises NotFollowed and InputChanged."""
-    before = pl.DataFrame(stood.select([_BASE, _HASH])).group_by(_BASE, _HASH).agg(pl.len().cast(pl.Int64).alias("_count"))
+    before = pl.DataFrame(stood.select([BASE, HASH])).group_by(BASE, HASH).agg(pl.len().cast(pl.Int64).alias("_count"))
     single = net.filter(~_is_reject()) if one.unique else net.clear()
     several = net.filter(_is_reject()) if one.unique else net
     return pl.concat([_after_single(one, single, before), _after_several(several, before)])
 
 
 def _is_reject() -> pl.Expr:
-    return pl.col(_BASE).bin.starts_with(REJECTED)
+    return pl.col(BASE).bin.starts_with(REJECTED)
 
 
 def _after_several(net: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
     """Count the images of rows without a primary key: prior and added ones, less removed ones."""
-    signed = net.select(_BASE, _HASH, pl.col(_WEIGHT).alias("_count"))
-    touched = before.join(signed.select(_BASE).unique(), on=_BASE, how="semi")
-    total = pl.concat([touched, signed]).group_by(_BASE, _HASH).agg(pl.col("_count").sum()).filter(pl.col("_count") != 0)
+    signed = net.select(BASE, HASH, pl.col(_WEIGHT).alias("_count"))
+    touched = before.join(signed.select(BASE).unique(), on=BASE, how="semi")
+    total = pl.concat([touched, signed]).group_by(BASE, HASH).agg(pl.col("_count").sum()).filter(pl.col("_count") != 0)
     if total.filter(pl.col("_count") < 0).height:
         raise NotFollowed("its change data feed takes rows away that were not there")
     return total
@@ -339,15 +270,15 @@ def _after_several(net: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
 
 def _after_single(one: TableRequest, net: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
     """Return the row that each primary key has afterwards: the added one, or none."""
-    held = before.group_by(_BASE).agg(pl.col("_count").sum().alias("_held"))
+    held = before.group_by(BASE).agg(pl.col("_count").sum().alias("_held"))
     came, went = pl.col(_WEIGHT).clip(lower_bound=0).sum().alias("_came"), (-pl.col(_WEIGHT)).clip(lower_bound=0).sum().alias("_went")
-    sums = net.group_by(_BASE).agg(came, went).join(held, on=_BASE, how="left").with_columns(pl.col("_held").fill_null(0))
+    sums = net.group_by(BASE).agg(came, went).join(held, on=BASE, how="left").with_columns(pl.col("_held").fill_null(0))
     if sums.filter(pl.col("_went") > pl.col("_held")).height:
         raise NotFollowed("its change data feed takes rows away that were not there")
     twice = sums.filter(pl.col("_held") + pl.col("_came") - pl.col("_went") > 1)
     if twice.height:
-        raise InputChanged(_not_unique(one, bytes(twice[_BASE].sort()[0])))
-    return net.filter(pl.col(_WEIGHT) > 0).select(_BASE, _HASH, pl.col(_WEIGHT).alias("_count"))
+        raise InputChanged(_not_unique(one, bytes(twice[BASE].sort()[0])))
+    return net.filter(pl.col(_WEIGHT) > 0).select(BASE, HASH, pl.col(_WEIGHT).alias("_count"))
 
 
 def _not_unique(one: TableRequest, base: bytes) -> str:
@@ -360,14 +291,14 @@ def _not_unique(one: TableRequest, base: bytes) -> str:
 def _images(one: TableRequest, stood: pa.Table, based: pa.Table, after: pl.DataFrame) -> tuple[pa.Table, pa.Table]:
     """Return the prior rows of the changed bases and their rows afterwards, both under their keys."""
     columns = list(one.request.files.shape.columns)
-    known = pl.concat([pl.DataFrame(table.select([_BASE, _HASH, *columns])) for table in (based, stood)]).unique([_BASE, _HASH], keep="first")
-    copies = after.join(known, on=[_BASE, _HASH], how="left").select(pl.all().repeat_by("_count").explode())
-    ordered = copies.sort(_BASE, _HASH).with_columns(pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over(_BASE).alias(_COPY))
+    known = pl.concat([pl.DataFrame(table.select([BASE, HASH, *columns])) for table in (based, stood)]).unique([BASE, HASH], keep="first")
+    copies = after.join(known, on=[BASE, HASH], how="left").select(pl.all().repeat_by("_count").explode())
+    ordered = copies.sort(BASE, HASH).with_columns(pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over(BASE).alias(COPY))
     engine = one.request.engine
-    made = engine.from_arrow(ordered.select(_BASE, _COPY, *columns).to_arrow().cast(_typed(stood, columns)))
+    made = engine.from_arrow(ordered.select(BASE, COPY, *columns).to_arrow().cast(_typed(stood, columns)))
     new = engine.to_arrow(made.withColumn("_key", one.key()).select("_key", *map(column, columns)))
     return stood.select(["_key", *columns]), new
 
 
 def _typed(stood: pa.Table, columns: list[str]) -> pa.Schema:
-    return pa.schema([pa.field(_BASE, pa.binary()), pa.field(_COPY, pa.int64()), *(stood.schema.field(name) for name in columns)])
+    return pa.schema([pa.field(BASE, pa.binary()), pa.field(COPY, pa.int64()), *(stood.schema.field(name) for name in columns)])

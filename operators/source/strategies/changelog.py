@@ -21,18 +21,19 @@ GOES: Final = ("1", "2", "-R", "-C", "d", "-D", "-U")
 @merge_strategy("changelog")
 def ingest(request: IngestRequest) -> IngestResult:
     """Return the net change of each key. Retractions of unknown keys and unknown operations are rejects."""
-    return deliver(request, lambda rows: _marked(request, rows))
+    return deliver(request, lambda rows: marked(request, rows))
 
 
-def _marked(request: IngestRequest, rows: DataFrame) -> DataFrame:
+def marked(request: IngestRequest, rows: DataFrame) -> DataFrame:
+    """Records with `_stays` and `_wrong`; those with an unknown operation are rejected."""
     word = F.trim(F.col("_mark").cast("string"))
     known = F.coalesce(word.isin(*COMES, *GOES), F.lit(False))
     named = F.coalesce(F.concat(F.lit("'"), word, F.lit("'")), F.lit("null"))
     detail = F.concat(F.lit(f"{request.config.merge.op} is "), named, F.lit(", which is no operation"))
-    marked = rejected(rows, F.col("_error").isNull() & ~known, "unknown_operation", detail)
+    told = rejected(rows, F.col("_error").isNull() & ~known, "unknown_operation", detail)
     goes = F.col("_error").isNull() & F.coalesce(word.isin(*GOES), F.lit(False))
     nothing = F.concat(F.lit("nothing to take back: there is no row with "), _shown(request))
-    return marked.withColumns({"_stays": ~goes, "_wrong": F.when(goes, error("retraction_of_unknown_key", nothing))})
+    return told.withColumns({"_stays": ~goes, "_wrong": F.when(goes, error("retraction_of_unknown_key", nothing))})
 
 
 def _shown(request: IngestRequest) -> Column:

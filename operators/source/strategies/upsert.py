@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 @merge_strategy("upsert")
 def ingest(request: IngestRequest) -> IngestResult:
     """Return the changes of the last records of their keys. Deleting an unknown key changes nothing."""
-    return deliver(request, lambda rows: _marked(request, rows))
+    return deliver(request, lambda rows: marked(request, rows))
 
 
-def _marked(request: IngestRequest, rows: DataFrame) -> DataFrame:
+def marked(request: IngestRequest, rows: DataFrame) -> DataFrame:
+    """Records with `_stays` and `_wrong`; those whose predicate fails are rejected."""
     plain = rows.withColumn("_wrong", F.lit(None).cast("string"))
     program = request.source.deleted
     if program is None:
@@ -30,10 +31,10 @@ def _marked(request: IngestRequest, rows: DataFrame) -> DataFrame:
     deleted, failed = spark.column(program.expression, context)
     good = F.col("_error").isNull()
     gone = good & F.coalesce(deleted, F.lit(False))
-    marked = ready.withColumn("_stays", ~gone if failed is None else ~(gone & ~failed))
+    told = ready.withColumn("_stays", ~gone if failed is None else ~(gone & ~failed))
     if failed is None:
-        return marked
-    sound = marked.where(~(good & failed))
-    wrong = spark.errors(marked.where(good & failed), program, context, "__why")
+        return told
+    sound = told.where(~(good & failed))
+    wrong = spark.errors(told.where(good & failed), program, context, "__why")
     text = F.to_json(F.struct(F.col("__why.category").alias("category"), F.col("__why.message").alias("detail")))
     return sound.unionByName(wrong.withColumns({"_error": text, "_key": place_key(), "_stays": F.lit(True)}).drop("__why"))

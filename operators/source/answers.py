@@ -1,0 +1,292 @@
+"""Answers of databases: asked in one moment, checked against declared types, hashed and spooled to a file, a batch at a time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from changelog.lazy_imports import pa, pc, pl
+from cxl.types.types import Kind
+from operators.core.config import microseconds
+from operators.source.file_changes import FileChanges, FileRecord
+from operators.source.node import SourceNode
+from operators.source.request import InputChanged
+from storage.formats.base import ROW, Column, batch_schema
+from storage.sql.reading import From, Reading
+
+if TYPE_CHECKING:
+    from storage.sql.reading import Values
+
+LABEL: Final = (1,)
+_WORD: Final = 1 << 64
+_SEEDS: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
+_STORED_TIME = re.compile(r"(?P<day>\d{4}-\d\d-\d\d)(?:(?P<sign>[ T])(?P<time>\d\d:\d\d(?::\d\d(?P<fraction>\.\d{1,6})?)?))?")
+"""The forms of times in SQLite from which a duration can be taken away."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerChanges(FileChanges):
+    """An answer as the only file of its source.
+
+    Attributes:
+        spool: The file with its rows; None where nothing was asked.
+        floor: The value from which on rows were asked for; None for all rows.
+        known: The entry of the last epoch.
+    """
+
+    spool: Path | None = None
+    floor: Any = None
+    known: FileRecord | None = None
+
+    @property
+    def reason(self) -> str | None:
+        """Why the source has to be read."""
+        if not self.changed:
+            return None
+        return "answer: new" if self.known is None else "answer: changed"
+
+    @property
+    def to_read(self) -> int:
+        """Bytes of the spooled answer."""
+        return sum(record.size for record in self.changed)
+
+    def from_nothing(self) -> AnswerChanges:
+        """The whole answer, as it was asked for."""
+        return AnswerChanges(self.now, changed=self.now, spool=self.spool, known=self.known)
+
+
+@dataclass(slots=True)
+class AnswerHash:
+    """A hash of rows that does not depend on their order: two sums of row hashes, and the number of rows."""
+
+    sums: list[int] = field(default_factory=lambda: [0, 0])
+    rows: int = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take the rows of a batch in. Floats count by their bits."""
+        columns = {str(at): _by_bits(values) for at, (name, values) in enumerate(zip(batch.schema.names, batch.columns, strict=True)) if name != ROW}
+        frame = pl.DataFrame(pa.table(columns))
+        for at, seed in enumerate(_SEEDS):
+            hashed = frame.hash_rows(seed).to_numpy()
+            low, high = int((hashed & 0xFFFFFFFF).sum()), int((hashed >> 32).sum())
+            self.sums[at] = (self.sums[at] + low + (high << 32)) % _WORD
+        self.rows += batch.num_rows
+
+    @property
+    def text(self) -> str:
+        """The hash in hexadecimal digits."""
+        return f"{self.sums[0]:016x}{self.sums[1]:016x}{self.rows:x}"
+
+
+def _by_bits(values: pa.Array) -> pa.Array:
+    return values.view(pa.int64()) if pa.types.is_float64(values.type) else values
+
+
+@dataclass(slots=True)
+class Cursor:
+    """The cursor of a source: what is asked for, and the greatest value that is read.
+
+    Attributes:
+        column: The declared column.
+        by_text: Whether values have types of their own (SQLite), so that the stored one is kept.
+    """
+
+    column: str
+    overlap: str | int | float | None
+    by_text: bool
+    greatest: Any = None
+    raw: Any = None
+    forms: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, source: SourceNode, *, by_text: bool) -> Cursor | None:
+        """The cursor of a source; None where it has none."""
+        merge = source.config.merge
+        return None if merge.cursor is None else cls(merge.cursor, merge.overlap, by_text)
+
+    def after(self, known: FileRecord | None) -> tuple[Any, Any]:
+        """The value from which on rows are asked for, as the database has it and as a typed value; nothing where no epoch knows one."""
+        if known is None or known.cursor is None:
+            return None, None
+        raw, typed = orjson.loads(known.cursor)["raw"], greatest(known.cursor)
+        self.greatest, self.raw = typed, raw
+        floor = less(typed, self.overlap)
+        return (_as_stored(raw, typed, floor, self.overlap) if self.by_text else _as_text(floor)), floor
+
+    def note(self, batch: pa.RecordBatch, values: Values) -> None:
+        """Look for a greater value in a batch. `values` are those of the column as the database gave them."""
+        typed = batch.column(self.column)
+        if self.by_text and (pa.types.is_timestamp(typed.type) or pa.types.is_date(typed.type)):
+            self._note_forms(values)
+        most = pc.max(typed)
+        if not most.is_valid:
+            return
+        value = most.as_py()
+        value = value.replace(tzinfo=None) if isinstance(value, datetime) else value
+        if self.greatest is None or value > self.greatest:
+            self.greatest = value
+            self.raw = values[pc.index(typed, most).as_py()] if self.by_text else None
+
+    def _note_forms(self, values: Values) -> None:
+        for value in values:
+            if value is not None:
+                found = _STORED_TIME.fullmatch(value) if isinstance(value, str) else None
+                self.forms.add(found["sign"] or "day" if found else "other")
+
+    def check(self, source: str) -> None:
+        """Raise InputChanged for times of several forms, which do not compare as texts, and for one that no overlap can be taken from."""
+        if len(self.forms) > 1 or ("other" in self.forms and self.overlap is not None):
+            forms = " and ".join(sorted({" ": "with a blank", "T": "with T", "day": "as days", "other": "in a form of their own"}[one] for one in self.forms))
+            raise InputChanged(f"E605: the cursor '{self.column}' of {source} has times {forms}: they do not compare as texts; select them in one form, such as 2026-03-01 14:30:00")
+
+    @property
+    def text(self) -> str | None:
+        """What the ledger keeps."""
+        if self.greatest is None:
+            return None
+        value = self.greatest
+        kind = type(value).__name__
+        return orjson.dumps({"kind": kind, "value": str(value) if isinstance(value, Decimal) else value, "raw": self.raw}).decode()
+
+    def behind(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a batch that a run after this one asks for."""
+        typed, floor = batch.column(self.column), less(self.greatest, self.overlap)
+        if floor is None:
+            return batch
+        bound = pa.scalar(floor, pa.timestamp("us")).cast(typed.type) if isinstance(floor, datetime) else pa.scalar(floor, typed.type)
+        return batch.filter(pc.or_kleene(pc.greater_equal(typed, bound), pc.is_null(typed)))
+
+
+def greatest(text: str) -> Any:
+    """The greatest value of a cursor, out of what the ledger keeps of it."""
+    told = orjson.loads(text)
+    kind, value = told["kind"], told["value"]
+    if kind == "datetime":
+        return datetime.fromisoformat(value)
+    if kind == "date":
+        return date.fromisoformat(value)
+    return Decimal(value) if kind == "Decimal" else value
+
+
+def less(value: Any, overlap: str | float | None) -> Any:
+    """A value without an overlap: a duration of a time, a number of a number."""
+    if value is None or not overlap:
+        return value
+    if isinstance(value, datetime | date):
+        step = timedelta(microseconds=microseconds(str(overlap)))
+        try:
+            return value - step if isinstance(value, datetime) else (datetime(value.year, value.month, value.day) - step).date()
+        except OverflowError:
+            return type(value).min
+    return value - (Decimal(str(overlap)) if isinstance(value, Decimal) else int(overlap) if isinstance(value, int) else overlap)
+
+
+def _as_text(value: Any) -> str:
+    return value.isoformat(sep=" ") if isinstance(value, datetime) else value.isoformat() if isinstance(value, date) else format(value, "f") if isinstance(value, Decimal) else str(value)
+
+
+def _as_stored(raw: Any, typed: Any, floor: Any, overlap: Any) -> Any:
+    """The floor in the form that the database has for its greatest value."""
+    if not overlap:
+        return raw
+    if isinstance(typed, datetime | date) and isinstance(raw, str):
+        found = _STORED_TIME.fullmatch(raw)
+        if found is None or found["sign"] is None:
+            return floor.isoformat()[:10]
+        fraction = len(found["fraction"] or ".") - 1
+        width = len("14:30:00") if found["time"].count(":") > 1 else len("14:30")
+        text = floor.isoformat(sep=found["sign"], timespec="microseconds")
+        return text[: len("2026-03-01 ") + width + (fraction + 1 if fraction else 0)]
+    if isinstance(floor, Decimal):
+        return format(floor, "f") if isinstance(raw, str) else float(floor)
+    return str(floor) if isinstance(raw, str) else floor
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A spooled answer: its entry for the ledger, the file, the floor from which on rows were asked for."""
+
+    record: FileRecord
+    spool: Path
+    floor: Any
+
+    def changes(self, known: FileRecord | None) -> AnswerChanges:
+        """The changes of a source with this answer."""
+        if known is not None and known.hash == self.record.hash:
+            return AnswerChanges((known,), known=known)
+        return AnswerChanges((self.record,), changed=(self.record,), spool=self.spool, floor=self.floor, known=known)
+
+
+def spooled(reading: Reading, source: SourceNode, known: FileRecord | None, spool: Path) -> Answer:
+    """Ask for the rows of a source and write them to a file. `known`: its entry in the last epoch; None where everything is asked for.
+
+    Raises:
+        DatabaseError: The database failed.
+        InputError: The answer lacks declared columns.
+        InputChanged: The cursor cannot be followed.
+    """
+    name = source.config.answer_name
+    columns = reading.described(source.ask)
+    undeclared = source.reader().undeclared_among([column.name for column in columns], name)
+    reader = source.reader().with_undeclared(undeclared)
+    wanted = {column.name for column in reader.plan.columns}
+    asked = [column for column in columns if column.name in wanted]
+    cursor = Cursor.of(source, by_text=reading.connection.kind == "sqlite")
+    bound, floor = (None, None) if cursor is None else cursor.after(known)
+    start = None
+    if cursor is not None and bound is not None:
+        start = From(str(source.cursor_name), bound, next(column.type for column in asked if column.name == source.cursor_name))
+    hashed = AnswerHash()
+    spool.parent.mkdir(parents=True, exist_ok=True)
+    schema = batch_schema(reader.plan.columns)
+    with pa.OSFile(str(spool), "wb") as sink, pa.ipc.new_file(sink, schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        for values in reading.batches(source.ask, asked, start):
+            for batch in reader.typed(values):
+                hashed.add(batch)
+                if cursor is not None:
+                    cursor.note(batch, values[str(source.cursor_name)])
+                writer.write_batch(batch)
+    if cursor is not None:
+        cursor.check(name)
+        hashed = _hash_of(cursor, spool)
+    extra = tuple((column.name, column.type) for column in undeclared)
+    rows = 0 if known is None else known.rows
+    record = FileRecord(name, spool.stat().st_size, 0, hashed.text, LABEL, rows=rows, undeclared=extra, cursor=None if cursor is None else cursor.text, dense=False, version=0)
+    return Answer(record, spool, floor)
+
+
+def _hash_of(cursor: Cursor, spool: Path) -> AnswerHash:
+    """The hash of what the next run asks for if nothing changes."""
+    hashed = AnswerHash()
+    for batch in batches_of(spool):
+        hashed.add(cursor.behind(batch))
+    return hashed
+
+
+def batches_of(spool: Path, first: int = 0, last: int | None = None) -> Iterator[pa.RecordBatch]:
+    """The batches of a spooled answer by their numbers, `last` exclusive."""
+    with pa.memory_map(str(spool)) as source, pa.ipc.open_file(source) as reader:
+        for number in range(first, reader.num_record_batches if last is None else last):
+            yield reader.get_batch(number)
+
+
+def count_of(spool: Path) -> tuple[int, int]:
+    """The batches and the rows of a spooled answer."""
+    rows = [batch.num_rows for batch in batches_of(spool)]
+    return len(rows), sum(rows)
+
+
+CURSORS: Final[Mapping[Kind, str]] = {Kind.INT: "number", Kind.DATE: "time", Kind.DATE_TIME: "time", Kind.STRING: "text"}
+"""Kinds of columns that can be cursors, and what an overlap of them is."""
+
+
+def undeclared_columns(record: FileRecord) -> Sequence[Column]:
+    """The undeclared columns of an answer."""
+    return [Column(name, type_) for name, type_ in record.undeclared]

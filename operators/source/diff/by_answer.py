@@ -1,0 +1,302 @@
+"""An answer of a database as a source: compared with the prior rows, or taken as deliveries of rows by their keys.
+
+A snapshot is compared as a whole. `append` and `ledger` take keys that are new; `upsert` lets the last record of a key win; `changelog` applies
+the events that were not read before. Rows that were asked for again, because of an overlap or because there is no cursor, change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from changelog.columns import column
+from changelog.frames import any_of, mapped, united
+from changelog.keys.spark import key_column
+from changelog.lazy_imports import F, Window, pa
+from changelog.rows import Rows
+from changelog.spark_algebra import as_retractions, diff
+from operators.source.answers import AnswerChanges, batches_of, count_of, greatest, less, undeclared_columns
+from operators.source.diff.sides import image_hash
+from operators.source.diff.table_rows import BASE, COPY, HASH, REJECTED, TableRows, compared_whole, op_rows
+from operators.source.request import IngestRequest, IngestResult
+from operators.source.strategies import changelog, upsert
+from operators.source.strategies.keyed_events import net_changes, rejected
+from storage.formats.base import Column as FileColumn
+from storage.values.types import is_dynamic
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pyspark.sql import Column, DataFrame
+
+SMALL_BYTES = 8 << 20
+"""Bytes of a spooled answer that is handed to the engine whole; a larger one is read by its tasks."""
+_TASK_BATCHES = 8
+DIGEST, TIMES = "digest", "times"
+"""Columns of the events that were read: a digest, and how often it stands in the table."""
+_FIRST_WINS = ("append", "ledger")
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRows(TableRows):
+    """The rows of a spooled answer.
+
+    Attributes:
+        spool: The file.
+        changes: How the answer was asked for.
+    """
+
+    spool: Path
+    changes: AnswerChanges
+
+    @classmethod
+    def of(cls, request: IngestRequest) -> AnswerRows:
+        """The answer that the run asked for."""
+        changes = request.changes
+        assert isinstance(changes, AnswerChanges)  # a source that asks has no others
+        assert changes.spool is not None  # it changed
+        return cls(request, changes.now[0], changes.spool, changes)
+
+    @property
+    def count(self) -> int | None:
+        """The number of spooled rows."""
+        return count_of(self.spool)[1]
+
+    def rows(self) -> DataFrame:
+        """Return all rows as op rows without keys. They have numbers in `_place`, in the order of the answer."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        files, engine, spool, path = self.request.files, self.request.engine, self.spool, self.record.path
+        schema, shape, dynamic = files.schema(), files.shape, _dynamic(undeclared_columns(self.record))
+
+        def shaped(first: int, last: int | None) -> Iterator[pa.RecordBatch]:
+            for batch in batches_of(spool, first, last):
+                yield op_rows(batch, shape, schema, path, dynamic)
+
+        if self.record.size <= SMALL_BYTES or files.limit is not None:
+            return engine.from_arrow(pa.Table.from_batches(shaped(0, None), schema))
+
+        def work(seeds: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for seed in seeds:
+                for first, last in zip(seed.column("first").to_pylist(), seed.column("last").to_pylist(), strict=True):
+                    yield from shaped(first, last)
+
+        number, _ = count_of(spool)
+        starts = list(range(0, number, _TASK_BATCHES))
+        seeds = pa.table({"first": starts, "last": [min(start + _TASK_BATCHES, number) for start in starts]})
+        return mapped(engine.spread(seeds), work, from_arrow_schema(schema))
+
+
+def _dynamic(columns: Sequence[FileColumn]) -> frozenset[str]:
+    return frozenset(one.name for one in columns if is_dynamic(one.type))
+
+
+def ingest(request: IngestRequest) -> IngestResult:
+    """Return the delta that an answer brings. Raises InputChanged for a primary key of a snapshot that is null or not unique, or returns the check that does."""
+    one = AnswerRows.of(request)
+    strategy = request.config.merge.strategy
+    if strategy == "snapshot":
+        return compared_whole(one)
+    if request.rebuilt or request.prior is None:
+        return _from_nothing(one)
+    rows, events = _delivered(one, request.prior_rows, None if strategy != "changelog" else request.events)
+    return _result(one, rows, events)
+
+
+def _from_nothing(one: AnswerRows) -> IngestResult:
+    """The rows of a whole answer, against what stands where the source was edited."""
+    request = one.request
+    rows, events = _delivered(one, None, None)
+    stood = request.prior_rows
+    if stood is None:
+        return _result(one, rows, events)
+    names = [column(name) for name in request.files.shape.columns]
+    return _result(one, diff(stood, rows.where(F.col("_op").isin(0, 3)).select("_key", *names), request.cause, compare=request.compared()), events)
+
+
+def _result(one: AnswerRows, rows: DataFrame, events: pa.Table | None) -> IngestResult:
+    request = one.request
+    marked = rows.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(request.fresh_cause)).otherwise(F.lit(request.cause)))
+    names = ["_op", "_key", "_cause", *request.files.shape.columns]
+    frame = marked.select(*map(column, names))
+    return IngestResult(Rows(request.engine, frame=frame), request.prior is not None, (one.record,), (one.record,), None, events=events)
+
+
+def _delivered(one: AnswerRows, stood: DataFrame | None, known: pa.Table | None) -> tuple[DataFrame, pa.Table | None]:
+    """The op rows that the rows of an answer bring to prior rows, and the events to be remembered."""
+    request = one.request
+    rows = one.rows()
+    if request.files.limit is not None:
+        rows = rows.limit(request.files.limit)
+    marked = _with_complete_keys(one, _with_events(one, rows))
+    if request.config.merge.strategy in _FIRST_WINS:
+        return _new_keys(one, marked, stood), None
+    if request.config.merge.strategy == "upsert":
+        return _netted(one, upsert.marked(request, one.based(marked)), stood), None
+    fresh, events = _unread(one, marked, known)
+    return _netted(one, changelog.marked(request, one.based(fresh)), stood), events
+
+
+def _with_events(one: AnswerRows, rows: DataFrame) -> DataFrame:
+    """Rows with `_sequence`, by which the records of one key follow each other: the order of the cursor, then of their values."""
+    kinds = dict(one.request.source.event_types)
+    first = [one.request.config.merge.cursor] if one.request.config.merge.cursor is not None else []
+    names = [*first, *(name for name in kinds if name not in first)]
+    parts = [(F.col("_mark").cast("string") if name == one.request.config.merge.op else column(name), kinds[name]) for name in names]
+    return rows.withColumn("_sequence", F.hex(key_column(parts)))  # Sail has no windows in the order of bytes
+
+
+def _with_complete_keys(one: AnswerRows, rows: DataFrame) -> DataFrame:
+    """Records without a complete primary key are rejected."""
+    names = one.request.config.merge.primary_key
+    if not names:
+        return rows
+    null = any_of([column(name).isNull() for name in names])
+    detail = F.lit(f"the primary key ({', '.join(names)}) is null")
+    return rejected(rows.withColumns({"_key": F.lit(None).cast("binary"), "_row": F.lit(0).cast("bigint")}), F.col("_error").isNull() & null, "null_primary_key", detail)
+
+
+# -- append and ledger
+
+
+def _new_keys(one: AnswerRows, marked: DataFrame, stood: DataFrame | None) -> DataFrame:
+    """The records whose keys are new; of several the first one. Known keys with other values are counted and passed over."""
+    based = one.based(marked)
+    copy = F.row_number().over(Window.partitionBy(BASE).orderBy("_sequence", HASH))
+    numbered = based.withColumn(COPY, copy.cast("bigint"))
+    numbered = numbered.withColumn("_key", one.key())
+    if one.unique:
+        numbered = numbered.where((F.col(COPY) == 1) | F.col("_error").isNotNull())
+    came = numbered.withColumn("_op", F.lit(0).cast("tinyint"))
+    names = ["_op", "_key", *one.request.files.shape.columns]
+    if stood is None:
+        return _without_row(came.select(*map(column, names)))
+    _warn_of_changed(one, numbered, stood)
+    fresh = came.join(stood.select("_key"), "_key", "left_anti").select(*map(column, names))
+    gone = _repaired(one, stood, numbered)
+    retracted = as_retractions(gone, one.request.cause).select(*map(column, names))
+    return united(_without_row(fresh), retracted)
+
+
+def _without_row(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("_row", F.lit(None).cast("bigint")) if "_row" in rows.columns else rows
+
+
+def _warn_of_changed(one: AnswerRows, numbered: DataFrame, stood: DataFrame) -> None:
+    """Warn of records of known keys whose values are others."""
+    if not one.unique:
+        return
+    request = one.request
+    names = [name for name in request.compared() if name != "_row"]
+    old = stood.where(F.col("_error").isNull()).select("_key", image_hash(stood, names).alias("_was"))
+    new = numbered.where(F.col("_error").isNull()).select("_key", image_hash(numbered, names).alias("_is"))
+    count = request.engine.to_arrow(new.join(old, "_key").where(F.col("_was") != F.col("_is")).agg(F.count(F.lit(1)).alias("n"))).column("n")[0].as_py()
+    if count:
+        told = "a record of a known key has other values" if count == 1 else f"{count:,} records of known keys have other values"
+        request.warn(f"source '{request.source.name}': {told}: under 'merge: {request.config.merge.strategy}' they stay as they were first read")
+
+
+def _repaired(one: AnswerRows, stood: DataFrame, numbered: DataFrame) -> DataFrame:
+    """The rejected records that stand and that the answer, though it was asked for them, has no more."""
+    wrong = stood.where(F.col("_error").isNotNull())
+    here = numbered.where(F.col("_error").isNotNull()).select("_key")
+    left = wrong.join(here, "_key", "left_anti")
+    floor, cursor = one.changes.floor, one.request.config.merge.cursor
+    if floor is None or cursor is None:
+        return left
+    asked = column(cursor) >= _literal(floor)
+    names = one.request.config.merge.primary_key
+    if not names:
+        return left.where(asked)
+    good = numbered.where(F.col("_error").isNull()).select(*(column(name).alias(f"_pk{at}") for at, name in enumerate(names)), F.lit(True).alias("_read"))
+    same = [column(name) == F.col(f"_pk{at}") for at, name in enumerate(names)]
+    met = left.join(good, _all(same), "left")
+    return met.where(F.coalesce(asked, F.lit(False)) | F.col("_read")).select(*map(column, stood.columns))
+
+
+def _all(conditions: Sequence[Column]) -> Column:
+    found = conditions[0]
+    for one in conditions[1:]:
+        found = found & one
+    return found
+
+
+# -- upsert and changelog
+
+
+def _netted(one: AnswerRows, marked: DataFrame, stood: DataFrame | None) -> DataFrame:
+    """The net change of each key. Rejects are told apart by their texts, equal ones by a number."""
+    request, names = one.request, list(one.request.files.shape.columns)
+    place = F.row_number().over(Window.partitionBy(BASE).orderBy("_sequence", HASH)).cast("bigint")
+    good = marked.where(F.col("_error").isNull())
+    wrong = _numbered_rejects(one, marked.where(F.col("_error").isNotNull()))
+    placed = good.withColumns({"_key": F.col(BASE), "_row": place, "_order": F.lit(0).cast("bigint")})
+    kept = None if stood is None else stood.where(F.col("_error").isNull())
+    changed = net_changes(placed, kept, names, [name for name in request.compared() if name != "_row"])
+    orphans = _orphans(one, changed.where((F.col("_op") == 0) & F.col("_error").isNotNull()), wrong, stood)
+    fine = _without_row(changed.where(~((F.col("_op") == 0) & F.col("_error").isNotNull())))
+    came = wrong.withColumn("_op", F.lit(0).cast("tinyint")).select("_op", "_key", *map(column, names))
+    if stood is None:
+        return united(fine, _without_row(came), orphans)
+    fresh = _without_row(came).join(stood.select("_key"), "_key", "left_anti").select("_op", "_key", *map(column, names))
+    if request.config.merge.strategy == "changelog":  # an event that was read is not read again, so that nothing tells that it was repaired
+        return united(fine, fresh, orphans)
+    gone = _repaired(one, stood, united(wrong.select("_key", *map(column, names)), placed.select("_key", *map(column, names))))
+    retracted = as_retractions(gone, request.cause).select("_op", "_key", *map(column, names))
+    return united(fine, fresh, orphans, retracted)
+
+
+def _numbered_rejects(one: AnswerRows, wrong: DataFrame) -> DataFrame:
+    """Rejected records under keys of their own."""
+    based = wrong.withColumn(BASE, one.base(wrong))
+    copy = F.row_number().over(Window.partitionBy(BASE).orderBy(HASH))
+    numbered = based.withColumn(COPY, copy.cast("bigint"))
+    return numbered.withColumn("_key", one.key())
+
+
+def _orphans(one: AnswerRows, found: DataFrame, beside: DataFrame, stood: DataFrame | None) -> DataFrame:
+    """Events that take back what was not there, numbered behind the equal ones that stand already."""
+    names = list(one.request.files.shape.columns)
+    based = found.withColumn(BASE, F.concat(F.lit(REJECTED), F.col("_error").cast("binary"), F.lit(b"\x00")))
+    copy = F.row_number().over(Window.partitionBy(BASE).orderBy(F.hex("_key")))
+    numbered = based.withColumn(COPY, copy.cast("bigint"))
+    if stood is not None:
+        wrong = stood.where(F.col("_error").isNotNull())
+        counted = wrong.groupBy(F.concat(F.lit(REJECTED), F.col("_error").cast("binary"), F.lit(b"\x00")).alias(BASE)).agg(F.count(F.lit(1)).alias("_before"))
+        numbered = numbered.join(counted, BASE, "left").withColumn(COPY, F.col(COPY) + F.coalesce("_before", F.lit(0)))
+    keyed = numbered.withColumn("_key", one.key())
+    return _without_row(keyed.select("_op", "_key", *map(column, names)))
+
+
+# -- events that were read
+
+
+def _unread(one: AnswerRows, marked: DataFrame, known: pa.Table | None) -> tuple[DataFrame, pa.Table]:
+    """The events that were not read before, and all that the next run may meet again: digests with the number of equal events."""
+    request = one.request
+    digest = F.unhex(F.sha2(F.concat(F.col("_sequence"), F.coalesce(F.col("_error"), F.lit(""))), 256))
+    place = F.row_number().over(Window.partitionBy(DIGEST).orderBy("_sequence"))
+    rows = marked.withColumn(DIGEST, digest).withColumn("_nth", place)
+    again = rows if request.config.merge.cursor is None else rows.where(_may_come_again(one))
+    events = request.engine.to_arrow(again.groupBy(DIGEST).agg(F.count(F.lit(1)).alias(TIMES)).orderBy(DIGEST))
+    if known is None or not known.num_rows:
+        return rows.drop(DIGEST, "_nth"), events
+    before = request.engine.from_arrow(known.select([DIGEST, TIMES]))
+    fresh = rows.join(before, DIGEST, "left").where(F.col("_nth") > F.coalesce(F.col(TIMES), F.lit(0)))
+    return fresh.drop(DIGEST, TIMES, "_nth"), events
+
+
+def _may_come_again(one: AnswerRows) -> Column:
+    """Whether a run after this one asks for an event again."""
+    merge = one.request.config.merge
+    value = None if one.record.cursor is None else less(greatest(one.record.cursor), merge.overlap)
+    name = column(str(merge.cursor))
+    return F.lit(True) if value is None else name.isNull() | (name >= _literal(value))
+
+
+def _literal(value: Any) -> Column:
+    """A typed value as a column; times are of UTC."""
+    return F.lit(value.replace(tzinfo=UTC) if isinstance(value, datetime) else value)

@@ -1,0 +1,186 @@
+"""Connections of `errata.toml`: addresses of databases by name, with their secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
+
+from storage.sql.errors import ConnectionFault, DatabaseError, Trouble
+from storage.sql.secrets import Secret, redacted
+
+FILES: Final = ("sqlite", "duckdb")
+"""Kinds whose databases are files."""
+WRITABLE: Final = ("postgresql", *FILES)
+"""Kinds that outputs may name."""
+KINDS: Final = (*WRITABLE, "mysql", "mssql", "oracle")
+_ALIASES: Final = {"postgres": "postgresql", "sqlserver": "mssql"}
+LIBRARIES: Final[Mapping[str, tuple[str, str]]] = {
+    "postgresql": ("adbc_driver_postgresql", "postgresql"), "duckdb": ("duckdb", "duckdb"), **dict.fromkeys(("mysql", "mssql", "oracle"), ("connectorx", "databases")),
+}  # fmt: skip
+"""The library of each kind, and the extra that installs it."""
+CONNECT_TIMEOUT: Final = 10.0
+FILE_TIMEOUT: Final = 30.0
+"""Seconds for which a held SQLite or DuckDB file is waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a database is.
+
+    Attributes:
+        path: The file of a SQLite or DuckDB database; None for a server.
+        database: The database of a server.
+        options: Further settings of the URL.
+    """
+
+    kind: str
+    path: Path | None = None
+    host: str = ""
+    port: int | None = None
+    database: str = ""
+    user: str = ""
+    password: Secret | None = None
+    options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def shown(self) -> str:
+        """Host, port and database, or the path, as messages have them."""
+        if self.path is not None:
+            return str(self.path)
+        return f"{self.host}{'' if self.port is None else f':{self.port}'}{'/' + self.database if self.database else ''}"
+
+    def url(self, extra: Mapping[str, str] | None = None, *, scheme: str | None = None) -> str:
+        """The whole address with its password. It goes to a driver and nowhere else."""
+        secret = "" if self.password is None else ":" + quote(self.password.reveal(), safe="")
+        user = quote(self.user, safe="") + secret
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        place = f"{user + '@' if user else ''}{host}{'' if self.port is None else f':{self.port}'}"
+        query = urlencode([*self.options, *(extra or {}).items()], quote_via=quote)
+        return f"{scheme or self.kind}://{place}/{quote(self.database, safe='')}{'?' + query if query else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A connection by its name. Nothing of it is resolved before it is used.
+
+    Attributes:
+        url: The address, or `env:NAME`.
+        password: `env:NAME` or `file:PATH`.
+        folder: The folder of `errata.toml`, where relative paths start.
+        environment: Where `env:` looks.
+    """
+
+    name: str
+    url: Secret
+    password: str | None = None
+    read_only: bool = False
+    connect_timeout: float | None = None
+    statement_timeout: float | None = None
+    folder: Path = Path()
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def address(self) -> Address:
+        """The address with its password. Raises ConnectionFault: E600 for a kind that there is not, E602 for a value that is not there."""
+        text = self._url()
+        scheme, _, rest = text.partition(":")
+        kind = _ALIASES.get(scheme.lower(), scheme.lower())
+        if kind not in KINDS:
+            raise ConnectionFault("E600", f"connection '{self.name}' is of no kind of database that Errata knows", f"its url begins with one of {', '.join(f'{one}:' for one in KINDS)}")
+        if kind in FILES:
+            return Address(kind, path=self._file(kind, rest))
+        return self._server(kind, text)
+
+    @property
+    def kind(self) -> str:
+        """The kind of the database. Raises ConnectionFault."""
+        return self.address().kind
+
+    def require_library(self) -> None:
+        """Raise ConnectionFault (E606) where the library of the kind is not installed."""
+        kind = self.kind
+        module, extra = LIBRARIES.get(kind, ("", ""))
+        if module and find_spec(module) is None:
+            raise ConnectionFault("E606", f"connection '{self.name}': databases of kind {kind} need the library {module}, which is not installed", f"pip install 'errata[{extra}]'")
+
+    @property
+    def timeout(self) -> float:
+        """Seconds for one try to connect; for a file, those that it is waited for where another process holds it."""
+        return self.connect_timeout or (FILE_TIMEOUT if self.kind in FILES else CONNECT_TIMEOUT)
+
+    def secrets(self) -> Iterator[str]:
+        """The texts that no message may have. Values that are not there are left out."""
+        try:
+            address = self.address()
+        except ConnectionFault:
+            return
+        if address.password is not None:
+            yield address.password.reveal()
+            yield quote(address.password.reveal(), safe="")
+        if self.url.reveal().startswith("env:"):
+            yield self._url()
+
+    @property
+    def has_password_in_url(self) -> bool:
+        """Whether `errata.toml` itself has a password in the address (W600)."""
+        text = self.url.reveal()
+        if text.startswith("env:") or "@" not in text:
+            return False
+        return ":" in text.partition("//")[2].rpartition("@")[0]
+
+    def failed(self, trouble: Trouble, text: str) -> DatabaseError:
+        """The error of a driver's text."""
+        try:
+            place = self.address().shown
+        except ConnectionFault:
+            place = ""
+        return DatabaseError(self.name, place, trouble, redacted(text, self.secrets()))
+
+    def _url(self) -> str:
+        text = self.url.reveal()
+        return self._variable(text) if text.startswith("env:") else text
+
+    def _variable(self, reference: str) -> str:
+        name = reference.removeprefix("env:")
+        if name not in self.environment:
+            raise ConnectionFault("E602", f"connection '{self.name}' takes a value from the environment variable {name}, which is not set", f"set {name}")
+        return self.environment[name]
+
+    def _password(self) -> Secret | None:
+        given = self.password
+        if given is None:
+            return None
+        if given.startswith("env:"):
+            return Secret(self._variable(given))
+        path = self.folder / given.removeprefix("file:")
+        try:
+            return Secret(path.read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r"))
+        except (OSError, UnicodeDecodeError) as error:
+            told = error.strerror if isinstance(error, OSError) else "it is no text"
+            raise ConnectionFault("E602", f"connection '{self.name}' takes its password from the file {path}, which cannot be read: {told}") from None
+
+    def _file(self, kind: str, rest: str) -> Path:
+        path = rest.removeprefix("//") if not rest.startswith("///") else rest[2:]
+        path = path.partition("?")[0]
+        if path in ("", ":memory:"):
+            raise ConnectionFault("E600", f"connection '{self.name}' names no file: what is only in memory is gone after the run", f"name one: {kind}:data/shop.db")
+        return self.folder / unquote(path)
+
+    def _server(self, kind: str, text: str) -> Address:
+        try:
+            parts = urlsplit(text)
+            port = _port(parts)
+        except ValueError:
+            raise ConnectionFault("E600", f"the url of connection '{self.name}' cannot be read", f"write {kind}://user@host:port/database") from None
+        info = parts.netloc.rpartition("@")[0]
+        user, colon, inside = info.partition(":")
+        password = self._password() or (Secret(unquote(inside)) if colon else None)
+        host = parts.hostname or ""
+        return Address(kind, None, host, port, unquote(parts.path.lstrip("/")), unquote(user), password, tuple(parse_qsl(parts.query, keep_blank_values=True)))
+
+
+def _port(parts: SplitResult) -> int | None:
+    return parts.port

@@ -1,0 +1,130 @@
+"""DuckDB files, by the library's own Arrow answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from changelog.lazy_imports import pa
+from storage.sql.connections import Connection
+from storage.sql.errors import Trouble
+from storage.sql.names import quoted
+from storage.sql.reading import BATCH_ROWS, AnswerColumn, Ask, From, Reading
+
+if TYPE_CHECKING:
+    from storage.sql.reading import Values
+
+_MOMENTS: Final = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"})
+_TEXTS: Final = ("HUGEINT", "UHUGEINT", "UBIGINT", "UUID", "ENUM", "TIME", "INTERVAL", "BIT", "BIGNUM", "VARINT")
+_PAUSE: Final = 0.2
+
+
+def opened(connection: Connection, *, read_only: bool) -> Any:
+    """Open the file, waiting while another process holds it. Raises DatabaseError."""
+    import duckdb
+
+    path, until = connection.address().path, time.monotonic() + connection.timeout
+    assert path is not None  # a kind of files
+    if read_only and not path.is_file():
+        raise connection.failed("refused", "there is no such file")
+    while True:
+        try:
+            with translating(connection):
+                database = duckdb.connect(str(path), read_only=read_only)
+                database.execute("SET TimeZone = 'UTC'")
+                return database
+        except Exception as error:
+            if getattr(error, "trouble", "") != "busy" or time.monotonic() > until:
+                raise
+            time.sleep(_PAUSE)
+
+
+@contextmanager
+def translating(connection: Connection) -> Iterator[None]:
+    """Turn exceptions of the library into DatabaseError."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        raise connection.failed(_trouble(error), str(error)) from None
+
+
+def _trouble(error: Any) -> Trouble:
+    text = str(error)
+    if "Could not set lock" in text or "Conflicting lock" in text:
+        return "busy"
+    kind = type(error).__name__
+    if kind == "ConstraintException":
+        return "unique" if "uplicate key" in text or "unique" in text.lower() else "constraint"
+    return "moment" if kind == "TransactionException" and "onflict" in text else "refused"
+
+
+def read(connection: Connection, *, beside_writer: bool = False) -> Reading:
+    """A read transaction of a file. Where this process writes to it later in the run, it is read by itself too."""
+    return DuckReading(connection)
+
+
+class DuckReading(Reading):
+    """A read transaction of a DuckDB file that is opened for reading."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self._database = opened(connection, read_only=True)
+        with translating(connection):
+            self._database.execute("BEGIN")
+
+    def described(self, ask: Ask) -> Sequence[AnswerColumn]:
+        """The columns with DuckDB's names of their types."""
+        with translating(self.connection):
+            answer = self._database.execute(f"{ask.whole} LIMIT 0")
+        return [AnswerColumn(name, str(type_)) for name, type_, *_ in answer.description]
+
+    def first_row(self, statement: str) -> str:
+        """The first row as the text of a list."""
+        with translating(self.connection):
+            return repr(self._database.execute(statement).fetchone())
+
+    def expression(self, column: AnswerColumn) -> str:
+        """A column as it is, as text, or, of moments, with the odd ones beside it as text."""
+        name = quoted(column.name)
+        if column.type in _MOMENTS:
+            plain = f"{name}::TIMESTAMP" if column.type == "TIMESTAMP_NS" else name
+            inside = f"isfinite({name}) AND year({name}) BETWEEN 1 AND 9999"
+            return f"CASE WHEN {inside} THEN {plain} END AS {name}, CASE WHEN NOT ({inside}) THEN {name}::VARCHAR END AS {quoted(_odd(column.name))}"
+        return f"{name}::VARCHAR AS {name}" if column.type.startswith(_TEXTS) and not column.type.endswith("]") else name
+
+    def parameter(self, start: From) -> str:
+        """The bound text as the type of its column."""
+        return f"CAST(? AS {start.type or 'VARCHAR'})"
+
+    def run(self, statement: str, parameters: Sequence[Any], columns: Sequence[AnswerColumn]) -> Iterator[Mapping[str, Values]]:
+        """The batches of DuckDB's own answer."""
+        with translating(self.connection):
+            answer = self._database.sql(statement, params=[str(one) for one in parameters] or None)
+            reader = answer.to_arrow_reader(BATCH_ROWS)
+            while (batch := next(reader, None)) is not None:
+                yield {column.name: _values(batch, column) for column in columns}
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+
+def _odd(name: str) -> str:
+    return f"\x01errata odd {name}"
+
+
+def _values(batch: pa.RecordBatch, column: AnswerColumn) -> Values:
+    values = batch.column(column.name)
+    if column.type == "JSON":
+        return pa.ExtensionArray.from_storage(pa.json_(pa.string()), values.cast(pa.string()))
+    if column.type not in _MOMENTS:
+        return values
+    odd = batch.column(_odd(column.name))
+    if odd.null_count == len(odd):
+        return values
+    naive = values if pa.types.is_date(values.type) else values.cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("us"))
+    return [text if text is not None else None if value is None else value.isoformat() for value, text in zip(naive.to_pylist(), odd.to_pylist(), strict=True)]

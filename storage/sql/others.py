@@ -1,0 +1,57 @@
+"""MySQL, SQL Server and Oracle, read by connectorx. Each statement is a moment of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from storage.sql.connections import Connection
+from storage.sql.errors import Trouble
+from storage.sql.reading import AnswerColumn, Ask, From, Reading
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from storage.sql.reading import Values
+
+
+def read(connection: Connection, *, beside_writer: bool = False) -> Reading:
+    """A reader of a server."""
+    return OtherReading(connection)
+
+
+class OtherReading(Reading):
+    """Answers of connectorx."""
+
+    def _asked(self, statement: str) -> pa.Table:
+        import connectorx
+
+        try:
+            return connectorx.read_sql(self.connection.address().url(), statement, return_type="arrow")
+        except Exception as error:  # noqa: BLE001 - the library raises RuntimeError, and others of its parts
+            raise self.connection.failed(_trouble(str(error)), str(error)) from None
+
+    def described(self, ask: Ask) -> Sequence[AnswerColumn]:
+        """The columns of an answer without rows."""
+        return [AnswerColumn(name) for name in self._asked(f"SELECT * FROM {ask.fragment()} WHERE 1 = 0").column_names]
+
+    def first_row(self, statement: str) -> str:
+        """The first row as the text of a list."""
+        return repr([tuple(row.values()) for row in self._asked(statement).slice(0, 1).to_pylist()])
+
+    def parameter(self, start: From) -> str:
+        """The value as a text or a number: connectorx binds nothing. It came out of the database."""
+        value = start.value
+        return str(value) if isinstance(value, int) else "'" + str(value).replace("'", "''").replace("\\", "\\\\") + "'"
+
+    def run(self, statement: str, parameters: Sequence[Any], columns: Sequence[AnswerColumn]) -> Iterator[Mapping[str, Values]]:
+        """The answer in batches."""
+        for batch in self._asked(statement).to_batches():
+            yield {column.name: batch.column(column.name) for column in columns}
+
+    def close(self) -> None:
+        """Do nothing: each statement has a connection of its own."""
+
+
+def _trouble(text: str) -> Trouble:
+    return "password" if "Access denied" in text or "Login failed" in text else "unreachable" if "onnect" in text else "refused"

@@ -1,0 +1,182 @@
+"""PostgreSQL, by the ADBC driver. Types that the driver would change are selected as text, or as JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+
+from changelog.lazy_imports import pa, pc
+from storage.sql.connections import Connection
+from storage.sql.errors import Trouble
+from storage.sql.names import quoted
+from storage.sql.reading import AnswerColumn, Ask, From, Reading
+
+if TYPE_CHECKING:
+    from storage.sql.reading import Values
+
+_THEMSELVES: Final = frozenset({"smallint", "integer", "bigint", "real", "double precision", "boolean", "text", "character varying", "character", "bytea", "name", "bpchar", "oid"})
+_MOMENTS: Final = frozenset({"date", "timestamp without time zone", "timestamp with time zone"})
+_SQLSTATE = re.compile(r"SQLSTATE:? ?([0-9A-Z]{5})")
+_PASSWORD = ("password authentication failed", "no password supplied", "no pg_hba.conf entry")
+_LOST = ("server closed the connection", "connection to server was lost", "no connection to the server", "SSL connection has been closed", "could not receive data", "could not send data")
+
+
+def settings(connection: Connection) -> dict[str, str]:
+    """What is added to the address: the time to connect, and the name of the program."""
+    return {"connect_timeout": str(max(2, round(connection.timeout))), "application_name": "errata"}  # libpq's least is 2
+
+
+def opened(connection: Connection) -> Any:
+    """Connect. Raises DatabaseError."""
+    import adbc_driver_postgresql.dbapi as driver
+
+    address = connection.address()
+    given = {name for name, _ in address.options}
+    extra = {name: value for name, value in settings(connection).items() if name not in given}
+    with translating(connection, connecting=True):
+        database = driver.connect(address.url(extra), autocommit=True)
+    with translating(connection), database.cursor() as cursor:
+        for statement in ("SET timezone = 'UTC'", "SET datestyle = 'ISO'", "SET intervalstyle = 'postgres'", "SET extra_float_digits = 1", "SET bytea_output = 'hex'"):
+            cursor.execute(statement)
+        if connection.statement_timeout is not None:
+            cursor.execute(f"SET statement_timeout = {round(connection.statement_timeout * 1000)}")
+    return database
+
+
+@contextmanager
+def translating(connection: Connection, *, connecting: bool = False) -> Iterator[None]:
+    """Turn exceptions of the driver into DatabaseError."""
+    from adbc_driver_manager import Error
+
+    try:
+        yield
+    except Error as error:
+        text, state = str(error), error.sqlstate or ""
+        found = _SQLSTATE.search(text)
+        raise connection.failed(_trouble(state or (found[1] if found else ""), text, connecting=connecting), _plain(text)) from None
+
+
+def _trouble(state: str, text: str, *, connecting: bool) -> Trouble:
+    """What a SQLSTATE means: 08, 40, 57, 72 are lost moments, 23 constraints."""
+    if connecting:
+        refused = state.startswith("28") or any(sign in text for sign in _PASSWORD)
+        return "password" if refused else "refused" if state.startswith("3D") or "does not exist" in text else "unreachable"
+    if state == "23505":
+        return "unique"
+    if state == "55P03":
+        return "busy"
+    lost = state[:2] in ("08", "40", "57", "72") or any(sign in text for sign in _LOST)
+    return "moment" if lost else "constraint" if state.startswith("23") else "refused"
+
+
+def _plain(text: str) -> str:
+    """The server's text without the driver's own words around it."""
+    text = re.sub(r"^[A-Z_]+: ", "", text)
+    return re.sub(r"(Query was:.*)?\.? ?(Detail|SQLSTATE): .*$", "", text, flags=re.DOTALL)
+
+
+def read(connection: Connection, *, beside_writer: bool = False) -> Reading:
+    """A read transaction of a server."""
+    return PostgresReading(connection)
+
+
+class PostgresReading(Reading):
+    """A transaction that is repeatable read and read only."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self._database = opened(connection)
+        try:
+            self.fetched("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        except BaseException:
+            self._database.close()
+            raise
+
+    def fetched(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a small answer. Raises DatabaseError."""
+        with translating(self.connection), self._database.cursor() as cursor:
+            cursor.execute(statement, parameters=tuple(parameters) or None)
+            return list(cursor.fetchall()) if cursor.description else []
+
+    def described(self, ask: Ask) -> Sequence[AnswerColumn]:
+        """The columns with the names of their types; of a domain the type that it is of."""
+        with translating(self.connection), self._database.cursor() as cursor:
+            schema = cursor.adbc_execute_schema(f"{ask.whole} LIMIT 0")
+        names = list(schema.names)
+        if not names or len(set(names)) < len(names):
+            return [AnswerColumn(name) for name in names]
+        types = ", ".join(f"pg_typeof(errata_answer.{quoted(name)})::oid::bigint" for name in names)
+        [row] = self.fetched(f"SELECT {types} FROM (SELECT 1) AS errata_one LEFT JOIN {ask.fragment()} ON false")
+        named = self._named(sorted(set(row)))
+        return [AnswerColumn(name, named.get(oid, "")) for name, oid in zip(names, row, strict=True)]
+
+    def _named(self, oids: Sequence[int]) -> Mapping[int, str]:
+        """The name of each type by its number; domains by what they are made of."""
+        numbers = ", ".join(map(str, map(int, oids)))
+        found = self.fetched(
+            f"WITH RECURSIVE made(first, oid, base) AS (SELECT oid, oid, typbasetype FROM pg_type WHERE oid IN ({numbers})"
+            " UNION ALL SELECT made.first, pg_type.oid, pg_type.typbasetype FROM made JOIN pg_type ON pg_type.oid = made.base WHERE made.base <> 0)"
+            " SELECT first::bigint, format_type(oid, NULL) FROM made WHERE base = 0"
+        )
+        return dict(found)
+
+    def first_row(self, statement: str) -> str:
+        """The first row as the server writes it."""
+        rows = self.fetched(f"SELECT errata_answer::text FROM (\n{statement}\n) AS errata_answer LIMIT 1")
+        return str(rows[0][0]) if rows else ""
+
+    def expression(self, column: AnswerColumn) -> str:
+        """A column as it is, as text, as JSON, or, of moments, without those that no moment of Errata is."""
+        name = quoted(column.name)
+        if column.type in _THEMSELVES:
+            return name
+        if column.type in _MOMENTS:
+            inside = f"isfinite({name}) AND {name} >= '0001-01-01' AND {name} < '10000-01-01'"
+            return f"CASE WHEN {inside} THEN {name} END AS {name}, CASE WHEN NOT ({inside}) THEN {name}::text END AS {quoted(_odd(column.name))}"
+        if column.type.endswith("[]"):
+            return f"to_jsonb({name})::text AS {name}"
+        return f"{name}::text AS {name}"
+
+    def parameter(self, start: From) -> str:
+        """The bound text as the type of its column."""
+        return f"CAST($1 AS {start.type or 'text'})"
+
+    def run(self, statement: str, parameters: Sequence[Any], columns: Sequence[AnswerColumn]) -> Iterator[Mapping[str, Values]]:
+        """The batches while the server sends them."""
+        with translating(self.connection), self._database.cursor() as cursor:
+            cursor.execute(statement, parameters=tuple(map(str, parameters)) or None)
+            reader = cursor.fetch_record_batch()
+            while (batch := next(reader, None)) is not None:
+                yield {column.name: _values(batch, column) for column in columns}
+
+    def close(self) -> None:
+        """End the connection, and the transaction with it."""
+        self._database.close()
+
+
+def _odd(name: str) -> str:
+    """The name of the column with the odd values; the server cuts longer ones, so that it is made of a hash."""
+    return "errata_odd_" + blake2b(name.encode(), digest_size=16).hexdigest()
+
+
+def _values(batch: pa.RecordBatch, column: AnswerColumn) -> Values:
+    values = batch.column(column.name)
+    if isinstance(values.type, pa.BaseExtensionType):
+        values = values.storage
+    if column.type in _MOMENTS:
+        odd = batch.column(_odd(column.name))
+        return values if odd.null_count == len(odd) else [text if text is not None else value for value, text in zip(_moments(values), odd.to_pylist(), strict=True)]
+    if column.type.endswith("[]") or column.type in ("json", "jsonb"):
+        return pa.ExtensionArray.from_storage(pa.json_(pa.string()), values.cast(pa.string()))
+    if column.type == "numeric":
+        return pc.replace_substring_regex(values, r"^(-?[0-9]+)\.0+$", r"\1")
+    return values
+
+
+def _moments(values: pa.Array) -> list[str | None]:
+    """Dates and times of UTC as ISO text."""
+    naive = values if values.type == pa.date32() else values.cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("us"))
+    return [None if value is None else value.isoformat() for value in naive.to_pylist()]

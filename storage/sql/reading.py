@@ -1,0 +1,135 @@
+"""Reading databases: all statements of a connection in one moment, answers in batches."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from storage.sql.connections import Connection
+from storage.sql.errors import DatabaseError
+from storage.sql.names import TableName, quoted
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    import pyarrow as pa
+
+    Values: TypeAlias = pa.Array | list[Any]
+    """The values of a column: typed, or each as it is."""
+
+TRIES: Final = 3
+PAUSES: Final = (0.3, 1.0)
+"""Seconds between tries to connect."""
+BATCH_ROWS: Final = 20_000
+_MODULES: Final = {"sqlite": "sqlite", "duckdb": "duckdb", "postgresql": "postgresql", "mysql": "others", "mssql": "others", "oracle": "others"}
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerColumn:
+    """A column of an answer: its name, and its type in the words of the database; empty where values have types of their own."""
+
+    name: str
+    type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class From:
+    """What a cursor asks for: rows at or behind a value, and those without one. `type` is the column's type as the database calls it."""
+
+    column: str
+    value: Any
+    type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A table or a query."""
+
+    table: TableName | None = None
+    query: str | None = None
+
+    def fragment(self, alias: str = "errata_answer") -> str:
+        """What stands behind FROM. A query has lines of its own, so that a comment at its end ends there."""
+        return f"{self.table.quoted} AS {alias}" if self.table is not None else f"(\n{self.query}\n) AS {alias}"
+
+    @property
+    def whole(self) -> str:
+        """The statement that asks for all rows and columns."""
+        return f"SELECT * FROM {self.fragment()}"
+
+
+class Reading(ABC):
+    """A read transaction of a connection. What is read lies in one moment."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    @abstractmethod
+    def described(self, ask: Ask) -> Sequence[AnswerColumn]:
+        """The columns of an answer, without asking for rows. Raises DatabaseError."""
+
+    @abstractmethod
+    def first_row(self, statement: str) -> str:
+        """The first row of a statement as text. Raises DatabaseError."""
+
+    @abstractmethod
+    def run(self, statement: str, parameters: Sequence[Any], columns: Sequence[AnswerColumn]) -> Iterator[Mapping[str, Values]]:
+        """The batches of a statement that `statement` made. Raises DatabaseError."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the transaction and the connection."""
+
+    def expression(self, column: AnswerColumn) -> str:
+        """How a column is selected, with its name."""
+        return quoted(column.name)
+
+    def parameter(self, start: From) -> str:
+        """How a statement names the bound value of a cursor."""
+        return "?"
+
+    def batches(self, ask: Ask, columns: Sequence[AnswerColumn], start: From | None = None) -> Iterator[Mapping[str, Values]]:
+        """The rows of an answer. Raises DatabaseError."""
+        yield from self.run(self.statement(ask, columns, start), [] if start is None else [start.value], columns)
+
+    def statement(self, ask: Ask, columns: Sequence[AnswerColumn], start: From | None = None) -> str:
+        """The statement that is asked."""
+        text = f"SELECT {', '.join(map(self.expression, columns)) or '1'} FROM {ask.fragment()}"
+        if start is None:
+            return text
+        name = quoted(start.column)
+        return f"{text} WHERE {name} >= {self.parameter(start)} OR {name} IS NULL"
+
+
+@contextmanager
+def one_moment(connection: Connection, *, beside_writer: bool = False) -> Iterator[Reading]:
+    """A read transaction. Raises DatabaseError after three tries, and ConnectionFault.
+
+    Args:
+        connection: The connection.
+        beside_writer: Whether this process may write to the database later in the run.
+    """
+    connection.require_library()
+    module = import_module(f"storage.sql.{_MODULES[connection.kind]}")
+    reading: Reading = tried(lambda: module.read(connection, beside_writer=beside_writer))
+    try:
+        yield reading
+    finally:
+        reading.close()
+
+
+def tried(connect: Any) -> Any:
+    """What `connect` gives, tried again with growing pauses where there is no answer. Raises DatabaseError."""
+    for pause in (*PAUSES, None):
+        try:
+            return connect()
+        except DatabaseError as error:
+            if error.trouble != "unreachable" or pause is None:
+                raise
+            time.sleep(pause)
+    raise AssertionError("the last try returns or raises")
