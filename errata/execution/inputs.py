@@ -5,17 +5,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from errata.execution.epoch import Epoch
 from errata.execution.local_copies import Copies
 from errata.execution.rest_sources import fetch_services
-from errata.execution.sql_sources import ask_databases, forget_answers
+from errata.plan.source_inputs import asking
 from errata.plan.steps import IngestStep
 from errata.state.node_writer import NodeWriter
 from errata.state.run_state import Ingested
 from errata.state.source_files import SourceFiles, look_at_sources
-from operators.source.answers import AnswerChanges
+
+if TYPE_CHECKING:
+    from operators.source.answers import AnswerChanges
 
 
 class Inputs(ABC):
@@ -55,12 +57,17 @@ class FileInputs(Inputs):
         """Fetch the records of services and ask databases, then compare all files with the last epoch."""
         epoch = self.epoch
         fetch_services(epoch.plan, epoch.warn)
-        self.answers = ask_databases(epoch.plan, epoch.head)
+        if asking(epoch.plan):
+            from errata.execution.sql_sources import ask_databases  # only sources that ask need it
+
+            self.answers = ask_databases(epoch.plan, epoch.head)
         return look_at_sources(epoch.plan, epoch.head.sources if epoch.head else {}, self.answers)
 
     def close(self) -> None:
         """Remove the spooled answers of databases."""
-        forget_answers(self.answers)
+        for one in self.answers.values():
+            if one.spool is not None:
+                one.spool.unlink(missing_ok=True)
 
     def reasons(self, sources: Mapping[str, SourceFiles]) -> Mapping[str, str]:
         """The sources whose files changed."""

@@ -69,4 +69,5 @@ class CommittedPriorRows:
         return (truth(live) if self.suppressed else live).as_table()
 
     def _shaped(self, live: Rows) -> DataFrame:
-        return (live if cast("SourceNode", self.node.operator).keyed and self.node.operator.keeps_chunks else live.without("_epoch")).as_frame()
+        source = cast("SourceNode", self.node.operator)
+        return (live if source.keyed and source.keeps_chunks else live.without("_epoch")).as_frame()

@@ -10,6 +10,7 @@ from typing import cast
 
 from errata.core.failures import StorageFailed
 from errata.plan.plan import Node, Plan
+from errata.plan.source_inputs import asking
 from errata.plan.steps import plan_steps
 from operators.source.answers import Answer, AnswerChanges, spooled
 from operators.source.file_changes import FileRecord
@@ -24,11 +25,6 @@ from storage.sql.statements import one_statement
 from storage.state.entry import Entry
 
 
-def asking(plan: Plan) -> list[Node]:
-    """The sources that ask a database."""
-    return [node for node in plan.of_kind("source") if cast("SourceNode", node.operator).config.asks]
-
-
 def ask_databases(plan: Plan, head: Entry | None, *, only_tokens: bool = False) -> dict[str, AnswerChanges]:
     """What became of the answers of databases since the last epoch.
 
@@ -41,8 +37,6 @@ def ask_databases(plan: Plan, head: Entry | None, *, only_tokens: bool = False) 
         StorageFailed: A database cannot be reached or read.
     """
     nodes = asking(plan)
-    if not nodes:
-        return {}
     for node in () if only_tokens else nodes:  # a run that was killed left its answers
         forget(cast("SourceNode", node.operator).spool)
     whole = {step.node for step in plan_steps(plan, head, {}).nodes if step.action in ("first", "rebuild")}
@@ -174,12 +168,6 @@ class _Stamp:
     @staticmethod
     def _sizes(facts: str) -> list[str]:
         return [one.partition("@")[0] for one in facts.split()]
-
-
-def forget_answers(answers: Mapping[str, AnswerChanges]) -> None:
-    """Remove the spooled answers of a run that ended."""
-    for one in answers.values():
-        forget(one.spool)
 
 
 def forget(spool: Path | None) -> None:

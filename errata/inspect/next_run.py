@@ -10,15 +10,15 @@ from typing import Any
 from errata.core.options import EngineOptions
 from errata.core.uuid7 import uuid7
 from errata.execution.engine import choose_engine, work_of
-from errata.execution.sql_sources import ask_databases, asking
 from errata.outputs.context import OutputContext, RunIdentity
 from errata.outputs.targets import Targets
 from errata.plan.own_files import ProtectedFiles
 from errata.plan.pipeline import LoadedPipeline
 from errata.plan.plan import Plan
-from errata.plan.source_inputs import services
+from errata.plan.source_inputs import asking, services
 from errata.plan.steps import DataStep, OutputChanges, OutputStep, Steps, known_rows, plan_steps
 from errata.state.source_files import SourceFiles, look_at_sources
+from operators.source.file_changes import FileChanges
 from storage.state.entry import Entry
 
 Row = Mapping[str, Any]
@@ -37,7 +37,7 @@ class Outlook:
     def of(cls, pipeline: LoadedPipeline) -> Outlook:
         """Plan the next run. No service is asked, so the records of one count as changed. Raises StorageFailed."""
         plan, head = pipeline.plan, pipeline.prior()
-        answers = ask_databases(plan, head, only_tokens=True)
+        answers = _answers(plan, head)
         sources = look_at_sources(plan, head.sources if head else {}, answers)
         unasked = {node.name: "only the run asks the database" for node in asking(plan) if node.name not in answers}
         changed = services(plan) | unasked | {name: one.reason for name, one in sources.items() if one.reason}
@@ -70,6 +70,15 @@ class Outlook:
             return None
         chosen = choose_engine(options, self.plan, work_of(self.plan, self.sources, self.steps.nodes, self.head.nodes if self.head else {}))
         return chosen.choice.kind, chosen.reason
+
+
+def _answers(plan: Plan, head: Entry | None) -> Mapping[str, FileChanges]:
+    """The answers of databases that are known to be unchanged without being asked for."""
+    if not asking(plan):
+        return {}
+    from errata.execution.sql_sources import ask_databases  # only sources that ask need it
+
+    return ask_databases(plan, head, only_tokens=True)
 
 
 def _output_changes(pipeline: LoadedPipeline, head: Entry) -> OutputChanges:

@@ -52,6 +52,11 @@ def stored_records(operator: SourceNode) -> Sequence[FileStat]:
     return (FileStat(path, file_name(operator), facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns),)
 
 
+def asking(plan: Plan) -> list[Node]:
+    """The sources that ask a database."""
+    return [node for node in plan.of_kind("source") if cast("SourceNode", node.operator).config.asks]
+
+
 def services(plan: Plan) -> dict[str, str]:
     """The sources that read a service, with why a run looks at each."""
     return {node.name: "only the run asks the service" for node in plan.of_kind("source") if cast("SourceNode", node.operator).config.service is not None}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from changelog.lazy_imports import pa, pc, pl
-from cxl.types.types import Kind
 from operators.core.config import microseconds
 from operators.source.file_changes import FileChanges, FileRecord
 from operators.source.node import SourceNode
@@ -121,7 +120,7 @@ class Cursor:
         return (_as_stored(raw, typed, floor, self.overlap) if self.by_text else _as_text(floor)), floor
 
     def note(self, batch: pa.RecordBatch, values: Values) -> None:
-        """Look for a greater value in a batch. `values` are those of the column as the database gave them."""
+        """Look for a greater value in a batch. `values` are the column as the database gave it."""
         typed = batch.column(self.column)
         if self.by_text and (pa.types.is_timestamp(typed.type) or pa.types.is_date(typed.type)):
             self._note_forms(values)
@@ -281,10 +280,6 @@ def count_of(spool: Path) -> tuple[int, int]:
     """The batches and the rows of a spooled answer."""
     rows = [batch.num_rows for batch in batches_of(spool)]
     return len(rows), sum(rows)
-
-
-CURSORS: Final[Mapping[Kind, str]] = {Kind.INT: "number", Kind.DATE: "time", Kind.DATE_TIME: "time", Kind.STRING: "text"}
-"""Kinds of columns that can be cursors, and what an overlap of them is."""
 
 
 def undeclared_columns(record: FileRecord) -> Sequence[Column]:

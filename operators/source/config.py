@@ -102,8 +102,8 @@ class Merge(Strict):
     compare: Annotated[list[str], AfterValidator(_once)] | None = None
     op: str | None = None
     deleted: str | None = None
-    cursor: str | None = Field(None, description="The column of a SQL source from whose greatest value the next run reads on.")
-    overlap: str | int | float | None = Field(None, description="How far ahead of that value the next run begins: a duration, or a number for a column of numbers.")
+    cursor: Annotated[str | None, Field(description="The column of a SQL source from whose greatest value the next run reads on.")] = None
+    overlap: Annotated[str | int | float | None, Field(description="How far ahead of that value the next run begins: a duration, or a number for a column of numbers.")] = None
 
     def misfits(self, *, of_answers: bool = False) -> Iterator[str]:
         """Yield what does not go together; reported with all other problems of the source. `of_answers`: whether the source asks a database."""
@@ -166,10 +166,10 @@ class SourceConfig(Strict):
     format_schema: Any = None
     envelope: Any = None
     merge: Annotated[Merge, BeforeValidator(_merge, json_schema_input_type=str | Merge)] = Merge()
-    connection: str | None = Field(None, description="The name of a connection in errata.toml, of a SQL source.")
-    table: str | None = Field(None, description="The table or view that a SQL source reads: table, schema.table, or with double quotes.")
-    query: str | None = Field(None, description="The query that a SQL source asks: one statement that begins with SELECT, WITH, VALUES or TABLE.")
-    change_token: str | None = Field(None, description="A query whose first row says whether the answer can have changed; the same row means that it has not.")
+    connection: Annotated[str | None, Field(description="The name of a connection in errata.toml, of a SQL source.")] = None
+    table: Annotated[str | None, Field(description="The table or view that a SQL source reads: table, schema.table, or with double quotes.")] = None
+    query: Annotated[str | None, Field(description="The query that a SQL source asks: one statement that begins with SELECT, WITH, VALUES or TABLE.")] = None
+    change_token: Annotated[str | None, Field(description="A query whose first row says whether the answer can have changed; the same row means that it has not.")] = None
 
     @property
     def asks(self) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from cxl.types.types import Kind
 from operators.core.binding import Binding
 from operators.core.config import microseconds
 from operators.core.connections import connection_of
-from operators.source.answers import CURSORS
 from operators.source.config import Files, SourceConfig
 from storage.sql.names import TableName
 from storage.sql.statements import one_statement
@@ -20,6 +20,8 @@ _ABOUT_FILES: Final[dict[str, Any]] = {
 }  # fmt: skip
 """Keys that a database has nothing for, with their defaults."""
 _ABOUT_DATABASES: Final = ("connection", "table", "query", "change_token")
+CURSORS: Final[Mapping[Kind, str]] = {Kind.INT: "number", Kind.DECIMAL: "number", Kind.DATE: "time", Kind.DATE_TIME: "time", Kind.STRING: "text"}
+"""Kinds of columns that can be cursors, and what an overlap of them is."""
 _BOUND_TEXTS: Final = ("mysql", "mssql", "oracle")
 """Kinds whose library binds no values."""
 
@@ -68,7 +70,7 @@ def _check_cursor(config: SourceConfig, report: Report, binding: Binding, kind: 
             report("E605", "'overlap' belongs to a cursor", ("config", "merge", "overlap"), None)
         return
     if merge.strategy == "snapshot":
-        report("E605", "a snapshot has no cursor: rows that went away could not be told", place, "leave the cursor out, or use append, ledger, upsert or changelog")
+        report("E605", "a snapshot has no cursor: rows that went away would go unnoticed", place, "leave the cursor out, or use append, ledger, upsert or changelog")
         return
     column = next((one for one in config.schema_ if one.name == merge.cursor), None)
     if column is None:

@@ -108,7 +108,7 @@ class Connection:
 
     @property
     def timeout(self) -> float:
-        """Seconds for one try to connect; for a file, those that it is waited for where another process holds it."""
+        """Seconds for one try to connect; for a file, how long another process is waited for."""
         return self.connect_timeout or (FILE_TIMEOUT if self.kind in FILES else CONNECT_TIMEOUT)
 
     def secrets(self) -> Iterator[str]:

@@ -88,7 +88,7 @@ class DuckReading(Reading):
             return repr(self._database.execute(statement).fetchone())
 
     def expression(self, column: AnswerColumn) -> str:
-        """A column as it is, as text, or, of moments, with the odd ones beside it as text."""
+        """A column itself, as text, or, of moments, with the odd ones beside it as text."""
         name = quoted(column.name)
         if column.type in _MOMENTS:
             plain = f"{name}::TIMESTAMP" if column.type == "TIMESTAMP_NS" else name

@@ -35,7 +35,7 @@ class DatabaseError(OutsideError):
 
 
 class ConnectionFault(Exception):
-    """A connection that cannot be used as it is configured: the code, the message and the way out of a diagnostic."""
+    """A connection whose configuration cannot be used: the code, the message and the way out of a diagnostic."""
 
     def __init__(self, code: str, message: str, help: str = "") -> None:
         self.code, self.message, self.help = code, message, help

@@ -129,7 +129,7 @@ class PostgresReading(Reading):
         return str(rows[0][0]) if rows else ""
 
     def expression(self, column: AnswerColumn) -> str:
-        """A column as it is, as text, as JSON, or, of moments, without those that no moment of Errata is."""
+        """A column itself, as text, as JSON, or, of moments, with the odd ones beside it as text."""
         name = quoted(column.name)
         if column.type in _THEMSELVES:
             return name

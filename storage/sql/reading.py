@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     Values: TypeAlias = pa.Array | list[Any]
-    """The values of a column: typed, or each as it is."""
+    """The values of a column: typed, or each in its own type."""
 
 TRIES: Final = 3
 PAUSES: Final = (0.3, 1.0)
@@ -54,7 +54,7 @@ class Ask:
     query: str | None = None
 
     def fragment(self, alias: str = "errata_answer") -> str:
-        """What stands behind FROM. A query has lines of its own, so that a comment at its end ends there."""
+        """The text behind FROM. A query has lines of its own, so that a comment at its end ends there."""
         return f"{self.table.quoted} AS {alias}" if self.table is not None else f"(\n{self.query}\n) AS {alias}"
 
     @property

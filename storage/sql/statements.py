@@ -23,16 +23,16 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def one_statement(text: str) -> str:
-    """Return a query without the semicolon behind it. Raises ValueError where it does not read, or where a second statement follows."""
+    """Return a query without its semicolon and what follows. Raises ValueError where it does not read, or where a second statement follows."""
     first, end = _first_word(text), _end(text)
     if first.upper() not in READS:
         begins = f"it begins with {first.upper()}" if first else "it is empty"
         raise ValueError(f"a query is one statement that begins with {', '.join(READS[:-1])} or {READS[-1]}; {begins}")
     if end is None:
         return text
-    if _first_word(text[end + 1 :]) or _rest(text, end + 1):
+    if _rest(text, end + 1):
         raise ValueError("a query is one statement; another one follows its semicolon")
-    return text[:end] + text[end + 1 :]
+    return text[:end]
 
 
 def _first_word(text: str) -> str:

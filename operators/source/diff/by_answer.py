@@ -107,7 +107,7 @@ def ingest(request: IngestRequest) -> IngestResult:
 
 
 def _from_nothing(one: AnswerRows) -> IngestResult:
-    """The rows of a whole answer, against what stands where the source was edited."""
+    """The rows of a whole answer, against the prior rows where the source was edited."""
     request = one.request
     rows, events = _delivered(one, None, None)
     stood = request.prior_rows
@@ -200,7 +200,7 @@ def _warn_of_changed(one: AnswerRows, numbered: DataFrame, stood: DataFrame) -> 
 
 
 def _repaired(one: AnswerRows, stood: DataFrame, numbered: DataFrame) -> DataFrame:
-    """The rejected records that stand and that the answer, though it was asked for them, has no more."""
+    """The live rejects that the answer, though it was asked for them, has no more."""
     wrong = stood.where(F.col("_error").isNotNull())
     here = numbered.where(F.col("_error").isNotNull()).select("_key")
     left = wrong.join(here, "_key", "left_anti")
@@ -228,7 +228,7 @@ def _all(conditions: Sequence[Column]) -> Column:
 
 
 def _netted(one: AnswerRows, marked: DataFrame, stood: DataFrame | None) -> DataFrame:
-    """The net change of each key. Rejects are told apart by their texts, equal ones by a number."""
+    """The net change of each key. Rejects have keys of their texts, equal ones with a number."""
     request, names = one.request, list(one.request.files.shape.columns)
     place = F.row_number().over(Window.partitionBy(BASE).orderBy("_sequence", HASH)).cast("bigint")
     good = marked.where(F.col("_error").isNull())
@@ -258,7 +258,7 @@ def _numbered_rejects(one: AnswerRows, wrong: DataFrame) -> DataFrame:
 
 
 def _orphans(one: AnswerRows, found: DataFrame, beside: DataFrame, stood: DataFrame | None) -> DataFrame:
-    """Events that take back what was not there, numbered behind the equal ones that stand already."""
+    """Events that take back what was not there, numbered behind the equal ones of earlier epochs."""
     names = list(one.request.files.shape.columns)
     based = found.withColumn(BASE, F.concat(F.lit(REJECTED), F.col("_error").cast("binary"), F.lit(b"\x00")))
     copy = F.row_number().over(Window.partitionBy(BASE).orderBy(F.hex("_key")))

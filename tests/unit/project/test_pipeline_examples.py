@@ -149,6 +149,7 @@ ELSEWHERE = {
     "E310": "a run's: tests/end_to_end/run/test_limits.py",
     "E320": "a run's: tests/end_to_end/run/test_limits.py",
     "E321": "a run's: tests/end_to_end/run/test_limits.py",
+    "E608": "a run's: tests/end_to_end/sources/test_databases.py",
     "E331": "needs a network share: tests/unit/project/test_workspace.py",
     "E333": "a run's: tests/end_to_end/sources/test_staging.py",
     "E335": "a run's: tests/unit/storage/test_staging.py",

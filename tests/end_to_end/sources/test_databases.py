@@ -1,0 +1,184 @@
+"""SQL sources: any history of a table ends as one full run over its last state, and as a plain Python model says."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from errata.core.diagnostics import PipelineErrors
+from errata.core.failures import StorageFailed
+from tests.support.pipelines import Folder, command, standing_in
+
+PIPELINE = """\
+pipeline: {name: shop}
+nodes:
+  - type: source
+    name: orders
+    config:
+      name: orders
+      type: sql
+      connection: shop
+      table: orders
+      merge: MERGE
+      schema: [{name: id, type: int}, {name: v, type: int}, {name: at, type: int}]
+  - {type: output, name: all, input: orders, config: {name: all, type: csv, path: out/all.csv}}
+error_handling: {strategy: continue, dlq: {path: out/rejected.csv}}
+"""
+SNAPSHOT = "{strategy: snapshot, primary_key: [id]}"
+KEYLESS = "snapshot"
+APPEND = "{strategy: append, cursor: at}"
+LEDGER = "{strategy: ledger, primary_key: [id], cursor: at, overlap: 2}"
+UPSERT = "{strategy: upsert, primary_key: [id], cursor: at, deleted: 'v == -1'}"
+ALL = "{strategy: append, primary_key: [id]}"
+
+
+def folder_of(path: Path, merge: str) -> Folder:
+    folder = Folder(path)
+    folder.write("pipeline.yaml", PIPELINE.replace("MERGE", merge))
+    folder.write("errata.toml", '[connections.shop]\nurl = "sqlite:shop.db"\n')
+    execute(folder, "CREATE TABLE orders (id INTEGER, v, at INTEGER)")
+    return folder
+
+
+def execute(folder: Folder, *statements: str) -> None:
+    with closing(sqlite3.connect(folder.path / "shop.db")) as database, database:
+        for statement in statements:
+            database.execute(statement)
+
+
+def table(folder: Folder) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(folder.path / "shop.db")) as database:
+        return database.execute("SELECT id, v, at FROM orders ORDER BY at, id, v, rowid").fetchall()
+
+
+def live(folder: Folder) -> Counter[tuple[Any, ...]]:
+    return Counter(tuple(int(row[name]) if row[name] else None for name in ("id", "v", "at")) for row in folder.rows("out/all.csv"))
+
+
+def step(rng: random.Random, clock: int, *, keyed: bool) -> str:
+    key, value = rng.randint(1, 6), rng.randint(0, 3)
+    insert = f"INSERT INTO orders SELECT {key}, {value}, {clock}" + (f" WHERE NOT EXISTS (SELECT 1 FROM orders WHERE id = {key})" if keyed else "")
+    return rng.choice([insert, insert, f"UPDATE orders SET v = {value} WHERE id = {key}", f"DELETE FROM orders WHERE id = {key}", "DELETE FROM orders"] if rng.random() < 0.9 else [f"UPDATE orders SET id = id + 6 WHERE id = {key}"])
+
+
+@pytest.mark.parametrize("merge", [SNAPSHOT, KEYLESS], ids=["keyed", "keyless"])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_snapshot_is_the_table_after_every_run(merge: str, seed: int, tmp_path: Path) -> None:
+    folder, rng = folder_of(tmp_path, merge), random.Random(seed)
+    for clock in range(4):
+        execute(folder, *(step(rng, clock, keyed=merge == SNAPSHOT) for _ in range(rng.randint(1, 4))))
+        folder.run()
+        assert live(folder) == Counter(table(folder))
+    assert folder.violations() == []
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_append_keeps_what_was_read_and_takes_what_is_at_or_behind_the_cursor(seed: int, tmp_path: Path) -> None:
+    folder, rng, known, last = folder_of(tmp_path, APPEND), random.Random(seed), Counter[Any](), None
+    for clock in range(4):
+        execute(folder, *(step(rng, rng.choice([clock, clock, clock - 1]), keyed=False) for _ in range(4)))
+        folder.run()
+        asked = Counter(row for row in table(folder) if last is None or row[2] >= last)
+        known |= asked
+        last = max((row[2] for row in known), default=None)
+        assert live(folder) == known
+    assert folder.violations() == []
+
+
+def test_ledger_keeps_the_first_record_of_a_key_and_warns_of_other_values(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, LEDGER)
+    execute(folder, "INSERT INTO orders VALUES (1, 10, 1), (2, 20, 5), (2, 21, 6)")
+    folder.run()
+    execute(folder, "UPDATE orders SET v = 99 WHERE id = 2", "INSERT INTO orders VALUES (3, 30, 4), (4, 40, 1)")
+    with standing_in(tmp_path):
+        code, _, err = command("run", "pipeline.yaml")
+    assert code == 0
+    assert "other values" in err
+    assert live(folder) == Counter([(1, 10, 1), (2, 20, 5), (3, 30, 4)])
+
+
+def test_upsert_takes_the_last_record_of_a_key_and_its_mark_of_deletion(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, UPSERT)
+    execute(folder, "INSERT INTO orders VALUES (1, 10, 1), (2, 20, 2)")
+    folder.run()
+    execute(folder, "INSERT INTO orders VALUES (1, 11, 3), (1, 12, 4), (2, -1, 5), (3, 30, 5)")
+    folder.run()
+    assert live(folder) == Counter([(1, 12, 4), (3, 30, 5)])
+    assert folder.violations() == []
+
+
+@pytest.mark.parametrize("merge", [SNAPSHOT, APPEND, ALL, UPSERT], ids=["snapshot", "append", "all", "upsert"])
+def test_a_rejected_row_heals(merge: str, tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, merge)
+    execute(folder, "INSERT INTO orders VALUES (1, 10, 1), (2, 'many', 2)")
+    assert folder.run().exit_code == 2
+    assert "many" in folder.text("out/rejected.csv")
+    execute(folder, "INSERT INTO orders VALUES (3, 'more', 3)")
+    assert folder.run().rejected == 2
+    execute(folder, "UPDATE orders SET v = 30 WHERE id = 3")
+    assert folder.run().rejected == (1 if merge in (APPEND, UPSERT) or merge in (SNAPSHOT, ALL) else 0)
+    assert live(folder) == Counter([(1, 10, 1), (3, 30, 3)])
+    assert folder.violations() == []
+
+
+def test_an_edited_query_corrects_what_stands(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, APPEND)
+    execute(folder, "INSERT INTO orders VALUES (1, 10, 1), (2, 20, 2)")
+    folder.run()
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("table: orders", "query: SELECT id, v + 1 AS v, at FROM orders"))
+    folder.run()
+    assert live(folder) == Counter([(1, 11, 1), (2, 21, 2)])
+    assert folder.violations() == []
+
+
+def test_a_correction_stands_while_the_answer_is_the_same(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, SNAPSHOT)
+    execute(folder, "INSERT INTO orders VALUES (1, 10, 1), (2, 20, 2)")
+    folder.run()
+    with standing_in(tmp_path):
+        assert command("correct", "pipeline.yaml", "orders", "--key", "id=1", "--set", "v=11", "--reason", "typo")[0] == 0
+        assert command("run", "pipeline.yaml")[0] == 0
+    assert live(folder) == Counter([(1, 11, 1), (2, 20, 2)])
+    execute(folder, "CREATE TABLE other (x)")
+    folder.run()
+    assert live(folder) == Counter([(1, 11, 1), (2, 20, 2)])
+
+
+def test_a_null_key_ends_the_run_and_is_named(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, SNAPSHOT)
+    execute(folder, "INSERT INTO orders VALUES (NULL, 10, 1)")
+    with pytest.raises(StorageFailed, match="id=null"):
+        folder.run()
+    execute(folder, "UPDATE orders SET id = 1", "INSERT INTO orders VALUES (1, 20, 1)")
+    with pytest.raises(StorageFailed, match="id=1"):
+        folder.run()
+
+
+def test_times_of_two_forms_are_no_cursor(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, "{strategy: append, cursor: at, overlap: 1h}")
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{name: at, type: int}", "{name: at, type: date_time}"))
+    execute(folder, "INSERT INTO orders VALUES (1, 10, '2026-03-01 10:00:00'), (2, 20, '2026-03-01T11:00:00')")
+    with pytest.raises(StorageFailed, match="E605"):
+        folder.run()
+
+
+def test_a_query_cannot_write(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, KEYLESS)
+    execute(folder, "INSERT INTO orders VALUES (1, 10, 1)")
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("table: orders", "query: WITH x AS (SELECT 1) DELETE FROM orders RETURNING id, v, at"))
+    with pytest.raises(StorageFailed, match="E608"):
+        folder.run()
+    assert len(table(folder)) == 1
+
+
+def test_a_connection_without_a_value_is_told_by_check(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, KEYLESS)
+    folder.write("errata.toml", '[connections.shop]\nurl = "env:ERRATA_TEST_NOT_SET"\n')
+    with pytest.raises(PipelineErrors, match="E602"):
+        folder.load()

@@ -1,0 +1,68 @@
+"""Connections: addresses, secrets, and what no text shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from storage.sql.connections import Connection
+from storage.sql.errors import ConnectionFault
+from storage.sql.secrets import Secret, redacted
+
+PASSWORD = "p%:@/#s w"
+
+
+def made(url: str, **given: object) -> Connection:
+    return Connection("shop", Secret(url), folder=Path("/work"), **given)  # type: ignore[arg-type]
+
+
+def test_a_password_comes_from_the_environment_and_back_into_the_address() -> None:
+    one = made("postgresql://app@db.example:5433/shop?sslmode=verify-full", password="env:PW", environment={"PW": PASSWORD})
+    address = one.address()
+    assert (address.host, address.port, address.database, address.user) == ("db.example", 5433, "shop", "app")
+    assert address.shown == "db.example:5433/shop"
+    assert address.url() == "postgresql://app:p%25%3A%40%2F%23s%20w@db.example:5433/shop?sslmode=verify-full"
+
+
+def test_a_password_comes_from_a_file_without_its_last_line_end(tmp_path: Path) -> None:
+    (tmp_path / "pw").write_text(f"{PASSWORD}\n")
+    one = made("postgres://app@db/shop", password=f"file:{tmp_path}/pw")
+    assert one.address().password == Secret(PASSWORD)
+
+
+@pytest.mark.parametrize("url", [f"postgresql://app:{PASSWORD.replace('/', '%2F').replace('#', '%23')}@db/shop", "env:URL"])
+def test_no_representation_has_the_password(url: str) -> None:
+    one = made(url, environment={"URL": "postgresql://app:hunter2@db/shop", "PW": PASSWORD}, password=None)
+    shown = f"{one!r} {one} {one.address()!r}"
+    assert "hunter2" not in shown
+    assert "p%:" not in shown
+
+
+def test_errors_of_drivers_lose_their_secrets() -> None:
+    one = made("postgresql://app:hunter2@db/shop")
+    error = one.failed("refused", 'could not connect to "postgresql://app:hunter2@db/shop" with hunter2\nQuery was: SELECT secret')
+    assert "hunter2" not in str(error)
+    assert "Query was" not in str(error)
+    assert str(error).startswith("connection 'shop' (db/shop): ")
+    assert redacted("//u:x@h", []) == "//***@h"
+
+
+@pytest.mark.parametrize(
+    ("url", "code"),
+    [("mongodb://h/d", "E600"), ("sqlite::memory:", "E600"), ("duckdb:", "E600"), ("postgresql://h:port/d", "E600"), ("env:NOT_THERE", "E602"), ("orders", "E600")],
+)
+def test_what_is_no_connection(url: str, code: str) -> None:
+    with pytest.raises(ConnectionFault) as caught:
+        made(url).address()
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(("url", "path"), [("sqlite:data/shop.db", "/work/data/shop.db"), ("duckdb:/abs/x.duckdb", "/abs/x.duckdb"), ("sqlite:///abs/x.db", "/abs/x.db"), ("sqlite:a%20b.db", "/work/a b.db")])
+def test_paths_start_at_the_workspace(url: str, path: str) -> None:
+    assert made(url).address().path == Path(path)
+
+
+@pytest.mark.parametrize(("url", "has"), [("postgresql://a:b@h/d", True), ("postgresql://a@h:5432/d", False), ("env:X", False), ("sqlite:a:b@c.db", False)])
+def test_a_password_in_the_url_is_seen(url: str, has: bool) -> None:
+    assert made(url).has_password_in_url is has
