@@ -111,11 +111,11 @@ def contains(name: str, text: str) -> Predicate:
     )
 
 
-def has_value(name: str, text: str) -> Predicate:
-    """Whether a column of strings is a text."""
+def has_value(name: str, value: str | int) -> Predicate:
+    """Whether a column of strings, or of integers, has a value."""
     return Predicate(
-        lambda: F.coalesce(column(name) == F.lit(text), F.lit(False)),
-        lambda table: pc.fill_null(pc.equal(table.column(name), text), False),
+        lambda: F.coalesce(column(name) == F.lit(value), F.lit(False)),
+        lambda table: pc.fill_null(pc.equal(table.column(name), value), False),
     )
 
 

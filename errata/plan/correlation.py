@@ -76,9 +76,6 @@ def ranks(plan: Plan) -> dict[str, int]:
     return found
 
 
-COUNTED = "_counted"
-
-
 def takers(nodes: Mapping[str, Node]) -> frozenset[str]:
     """The relaxed aggregates, and the nodes that map row by row on the way to them."""
     found: set[str] = set()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from errata.core.diagnostics import raise_errors
-from errata.plan.correlation import COUNTED, splitting, takers
+from errata.plan.correlation import splitting, takers
 from errata.plan.plan import Node, Plan
 from errata.plan.variable_scopes import Scoping, entry_names, joins_inputs
 from errata.project.compositions.expand import EnclosingPipeline, Expansion, expand
@@ -21,7 +21,7 @@ from errata.project.variables import declared_variables
 from errata.yaml import Document
 from operators.core import registry
 from operators.core.binding import Binding, ConfigPath
-from operators.core.row_type import UNKNOWN, RowType
+from operators.core.row_type import STATUS, UNKNOWN, RowType
 from operators.core.run_values import dotted, qualifying, together
 from operators.core.settings import InputRef, NodeSpec, PipelineSettings
 from operators.transform.row_logic import RowLogic
@@ -413,22 +413,28 @@ def with_hidden_columns(nodes: dict[str, Node], *, record_scope: bool) -> dict[s
     """The nodes, in order, with the hidden columns that a program downstream reads.
 
     Args:
-        record_scope: Whether the pipeline has `retraction_scope: record`, where records may only count (`_counted`).
+        record_scope: Whether the pipeline has `retraction_scope: record`, where records may only count.
     """
     wanted: dict[str, frozenset[str]] = {}
     for node in reversed(nodes.values()):
         wanted[node.name] = wanted.get(node.name, frozenset()) | node.operator.reads_source()
         for name, _ in node.inputs:
             wanted[name] = wanted.get(name, frozenset()) | wanted[node.name]
-    nodes = _with_hidden(nodes, wanted, frozenset())
+    nodes = _with_hidden({name: _with_status(node) for name, node in nodes.items()}, wanted, frozenset())
     taking = takers(nodes) if record_scope else frozenset()
     sources = splitting(nodes, taking) if record_scope else []
     if not sources:
         return nodes
     for source in sources:
-        operator = source.operator.with_attributes(output=source.operator.output.carrying([COUNTED]))
-        nodes = {**nodes, source.name: replace(source, operator=operator)}
+        nodes = {**nodes, source.name: replace(source, operator=source.operator.with_attributes(takes_counted=True))}
     return _with_hidden(nodes, wanted, taking)
+
+
+def _with_status(node: Node) -> Node:
+    """The node; a source stores how its records take part, also where it has no correlation key any more."""
+    if not node.is_source:
+        return node
+    return replace(node, operator=node.operator.with_attributes(output=node.operator.output.carrying([STATUS])))
 
 
 def _with_hidden(nodes: Mapping[str, Node], wanted: Mapping[str, frozenset[str]], taking: frozenset[str]) -> dict[str, Node]:
@@ -437,7 +443,9 @@ def _with_hidden(nodes: Mapping[str, Node], wanted: Mapping[str, frozenset[str]]
     for node in nodes.values():
         takes = node.name in taking
         rows = [found[name].operator.port(port) for name, port in node.inputs]
-        inputs = _entered([row if takes else row.without(COUNTED) for row in rows], node.entries)
+        inputs = _entered([row if takes else row.without(STATUS) for row in rows], node.entries)
         operator = node.operator.with_hidden(inputs, wanted[node.name])
-        found[node.name] = replace(node, operator=operator.with_attributes(takes_counted=takes if any(COUNTED in row.hidden for row in rows) else None))
+        if taking and any(STATUS in row.hidden for row in rows):
+            operator = operator.with_attributes(takes_counted=takes)
+        found[node.name] = replace(node, operator=operator)
     return found

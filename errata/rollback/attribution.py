@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from changelog.keys.encoding import bare, decode_key
-from errata.plan.correlation import COUNTED, keeps_mates, key_fields
+from errata.plan.correlation import keeps_mates, key_fields
 from errata.plan.plan import Node, Plan
 from errata.rollback.groups import Groups
 from errata.rollback.outcome import Settled
@@ -16,7 +16,7 @@ from errata.rollback.provenance import Failure, branch_of
 from errata.rollback.record_locations import Places
 from errata.state.suppressed_rows import Suppression
 from operators.aggregate.operator import Aggregate
-from operators.core.row_type import values_of_parts
+from operators.core.row_type import Status, values_of_parts
 
 CORRELATED = "correlated"
 OVERFLOW = "group_size_exceeded"
@@ -34,10 +34,10 @@ class Attribution:
         """The suppression of the record that failed."""
         return Suppression(self._text(self.told), self.cause)
 
-    def collateral(self, *, counted: bool = False) -> Suppression:
-        """The suppression of a record that did not fail; `counted`: it still counts behind relaxed aggregates."""
+    def collateral(self, status: Status = Status.SUPPRESSED) -> Suppression:
+        """The suppression of a record that did not fail."""
         detail = f"rolled back with its group: {self.told['detail']}"
-        return Suppression(self._text({**self.told, "category": CORRELATED, "detail": detail}), self.cause, collateral=True, counted=counted)
+        return Suppression(self._text({**self.told, "category": CORRELATED, "detail": detail}), self.cause, collateral=True, status=status)
 
     def _text(self, told: Mapping[str, str]) -> str:
         return json.dumps({"by": self.by, **told}, ensure_ascii=False)
@@ -76,8 +76,8 @@ class Attributions:
         record = self.plan.model.error_handling.retraction_scope == "record"
         if not groups or (record and keeps_mates(self.plan.nodes, node)):
             return {}
-        counted = record and COUNTED in node.operator.output.hidden
-        fates = {group: blame.collateral(counted=counted) for group, blame in groups.items()}
+        status = Status.COUNTED if record and node.operator.takes_counted else Status.SUPPRESSED
+        fates = {group: blame.collateral(status) for group, blame in groups.items()}
         return {key: fates[group] for key, group in self.groups.mates(node.name, groups, fields).items()}
 
     def _overflowed(self, names: Sequence[str], groups: Iterable[bytes], fields: Sequence[str], cap: int) -> dict[str, dict[bytes, Suppression]]:

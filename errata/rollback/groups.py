@@ -12,12 +12,11 @@ from changelog.keys.decode import arrow_keys
 from changelog.keys.encoding import bare, decode_key, encode_key
 from changelog.keys.spark import key_column
 from changelog.lazy_imports import F, pa, pc, pl
-from errata.plan.correlation import COUNTED
 from errata.plan.plan import Node, Plan
 from errata.rollback.provenance import leads_of_rejects
 from errata.state.run_state import RunState
 from operators.core.operator import SHARED, shared_number
-from operators.core.row_type import CK, RowType, key_type, physical_type
+from operators.core.row_type import CK, STATUS, RowType, Status, key_type, physical_type
 from storage.delta.columns import declared
 
 if TYPE_CHECKING:
@@ -103,10 +102,10 @@ class Groups:
     def counted(self, source: str, fields: Sequence[str] = ()) -> dict[bytes, bytes | None]:
         """The groups of the suppressed records of a source that still count behind relaxed aggregates."""
         node = self.plan[source]
-        if COUNTED not in node.operator.output.hidden:
+        if not node.operator.takes_counted:
             return {}
         rejects = self.run.tables.rejects(self.run.engine, node).as_table()
-        rows = rejects.filter(pc.is_valid(rejects.column(COUNTED)))
+        rows = rejects.filter(pc.equal(rejects.column(STATUS), Status.COUNTED))
         return dict(zip(map(bare, rows.column("_key").to_pylist()), groups_in(rows, node.operator.output, fields).to_pylist(), strict=True))
 
     def of_rejects(self, source: str, keys: Collection[bytes], fields: Sequence[str]) -> dict[bytes, bytes]:

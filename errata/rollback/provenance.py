@@ -11,11 +11,11 @@ import polars as pl
 
 from changelog.keys.decode import KeyBytes, bare_keys
 from changelog.keys.encoding import bare
-from changelog.lazy_imports import F, pa, pc
+from changelog.lazy_imports import F, pa
 from errata.plan.correlation import key_fields
 from errata.plan.plan import Node, Plan
 from errata.state.run_state import RunState
-from errata.state.suppressed_rows import MARK
+from errata.state.suppressed_rows import IS_SUPPRESSED
 from operators.aggregate.operator import Aggregate
 from operators.combine.operator import Combine
 from operators.core.row_type import KeyShape
@@ -55,8 +55,8 @@ class Leads:
 
     def failures(self, node: Node) -> Iterator[Failure]:
         """The live rejects of a node that lead back to something, by key; records that are suppressed already or came late are passed over."""
-        rejects = self.run.tables.rejects(self.run.engine, node).as_table()
-        return self.of_rows(node, rejects.filter(pc.invert(pc.starts_with(rejects.column("_error"), MARK))))
+        rejects = self.run.tables.rejects(self.run.engine, node)
+        return self.of_rows(node, (rejects.where(~IS_SUPPRESSED) if node.is_source else rejects).as_table())
 
     def of_rows(self, node: Node, rejects: pa.Table) -> Iterator[Failure]:
         """The same of rejects that a node would keep (`_key`, `_error`)."""

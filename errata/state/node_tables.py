@@ -10,14 +10,14 @@ from changelog.algebra import fold, latest
 from changelog.columns import column
 from changelog.lazy_imports import F, pa
 from changelog.ops import Op
-from changelog.rows import Predicate, Rows, is_null, is_set, some_set
+from changelog.rows import Predicate, Rows, has_value, is_null, is_set, some_set
 from errata.plan.correlation import TRIGGERS
 from errata.plan.plan import Node, Plan
 from errata.state.trigger_table import COLUMNS
 from operators.core.evaluate import as_it_is
 from operators.core.operator import Linear
 from operators.core.provenance import key_slice
-from operators.core.row_type import CK, OWN_HIDDEN
+from operators.core.row_type import CK, OWN_HIDDEN, STATUS, Status
 from operators.core.run_values import RunValues, qualifying
 from storage.delta.changelog_table import ChangelogTable
 from storage.delta.columns import declared
@@ -254,18 +254,18 @@ def visible_rows(rows: Rows, node: Node, port: str | None, consumer: Node) -> Ro
     rows = rows.accepted
     condition = _seen(rows.columns, node, consumer)
     port_rows = node.operator.port_rows(rows if condition is None else rows.where(condition), port)
-    unseen = OWN_HIDDEN if consumer.operator.takes_counted else {*OWN_HIDDEN, "_counted"}
+    unseen = OWN_HIDDEN if consumer.operator.takes_counted else {*OWN_HIDDEN, STATUS}
     return port_rows.select([name for name in port_rows.columns if name not in unseen])
 
 
 def _seen(columns: Collection[str], node: Node, consumer: Node) -> Predicate | None:
     """Which rows of a node are no rejects to a consumer; None for all. A source has records that only count among its rejects."""
     good = is_null("_error") if "_error" in columns else None
-    if "_counted" not in columns:
+    if STATUS not in columns:
         return good
     if not consumer.operator.takes_counted:
-        return is_null("_counted") if good is None else good & is_null("_counted")
-    return good if good is None or not node.is_source else good | is_set("_counted")
+        return is_null(STATUS) if good is None else good & is_null(STATUS)
+    return good if good is None or not node.is_source else good | has_value(STATUS, Status.COUNTED)
 
 
 def qualify_input(rows: Rows, node: Node, index: int) -> Rows:

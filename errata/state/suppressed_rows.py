@@ -1,7 +1,7 @@
 """Suppressed records: rows of a source's changelog that are kept but take no part (docs/architecture.md, "Rollback").
 
-A suppressed record stands under its key and the closing byte of rejects, its `_error` telling what rolled it back. What the files say of
-a source, its truth, are the admitted rows, the suppressed ones without that mark, and the records that the source itself rejected.
+The key of a suppressed record has the closing byte of rejects, its `_status` says how it takes part, and its `_error` what rolled it back. The
+truth of a source, what its files have, are the admitted rows, the suppressed ones as if they took part, and the records that the source itself rejected.
 """
 
 from __future__ import annotations
@@ -15,18 +15,15 @@ from changelog.columns import column, image_columns
 from changelog.frames import known, told, united
 from changelog.keys.decode import arrow_keys, bare_keys
 from changelog.lazy_imports import F, pa, pl
-from changelog.rows import Predicate, Rows, begins, is_null, is_set
-from errata.plan.correlation import COUNTED
+from changelog.rows import Predicate, Rows, has_value, is_null, is_set
 from errata.plan.plan import Node
 from operators.core.delta import Delta
+from operators.core.row_type import STATUS, Status
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from storage.engines.base import Engine
-
-MARK = '{"by": '
-"""What `_error` begins with where a record is suppressed."""
 
 READMIT = "readmit"
 REJECTED = b"!"
@@ -35,40 +32,40 @@ REJECTED = b"!"
 
 @dataclass(frozen=True, slots=True)
 class Suppression:
-    """Why a record is suppressed: the text for `_error`, which begins with `MARK`, and the cause of the rows that take it out.
+    """Why a record is suppressed.
 
-    `counted`: it still counts behind relaxed aggregates.
+    `error`: the text for `_error`. `cause`: the cause of the rows that take the record out. `collateral`: it did not fail itself.
     """
 
     error: str
     cause: str
     collateral: bool = False
-    counted: bool = False
+    status: Status = Status.SUPPRESSED
 
 
-IS_SUPPRESSED = begins("_error", MARK)
+IS_SUPPRESSED = is_set(STATUS)
 """Whether a row of a source is a suppressed record."""
 
 
 def counts(source: Node) -> Predicate:
     """Whether a row of a source is a record that takes part, or at least counts behind relaxed aggregates."""
     admitted = is_null("_error")
-    return admitted | is_set(COUNTED) if COUNTED in source.operator.output.hidden else admitted
+    return admitted | has_value(STATUS, Status.COUNTED) if source.operator.takes_counted else admitted
 
 
 def unmarked(rows: Rows) -> Rows:
     """Suppressed records as they would be if they took part."""
-    nulls = [name for name in ("_error", COUNTED) if name in rows.columns]
+    nulls = {name: kind for name, kind in (("_error", "string"), (STATUS, "tinyint")) if name in rows.columns}
 
     def on_table(table: pa.Table) -> pa.Table:
         own: dict[str, pa.Array] = {"_key": arrow_keys(bare_keys(pl.Series(table.column("_key"))))}
-        own |= {name: pa.nulls(table.num_rows, pa.string()) for name in nulls}
+        own |= {name: pa.nulls(table.num_rows, table.schema.field(name).type) for name in nulls}
         return pa.table({name: own.get(name, table.column(name)) for name in table.column_names})
 
     def on_frame(frame: DataFrame) -> DataFrame:
         digits = F.hex(F.col("_key"))
         key = F.unhex(F.substring(digits, F.lit(1), F.length(digits) - F.lit(2)))
-        return told(frame.withColumns({"_key": key, **{name: F.lit(None).cast("string") for name in nulls}}), known(frame))
+        return told(frame.withColumns({"_key": key, **{name: F.lit(None).cast(kind) for name, kind in nulls.items()}}), known(frame))
 
     return rows.each(on_table, on_frame)
 
@@ -79,7 +76,7 @@ def truth(live: Rows) -> Rows:
 
 
 def marks_frame(marks: Mapping[bytes, Suppression], counting: Collection[bytes], engine: Engine) -> DataFrame:
-    """Of the rows of records to be suppressed, by `_key`: `_to`, their new key, `_by` (for `_error`), `_why` (the cause), `_counts` (for `_counted`).
+    """Of the rows of records to be suppressed, by `_key`: `_to`, their new key, `_by` (for `_error`), `_why` (the cause), `_as` (for `_status`).
 
     `counting`: the records that were suppressed already, but counted.
     """
@@ -89,18 +86,17 @@ def marks_frame(marks: Mapping[bytes, Suppression], counting: Collection[bytes],
         "__record": pa.array(marks, pa.binary()), "__counting": pa.array([key in counting for key in marks], pa.bool_()),
         "__fate": pa.array([numbers[id(one)] for one in marks.values()], pa.int32()),
     }  # fmt: skip
-    texts = {"_by": [one.error for one in fates], "_why": [one.cause for one in fates], "_counts": ["counted" if one.counted else None for one in fates]}
-    told = {name: pa.array(values, pa.string()) for name, values in texts.items()} | {"__fate": pa.array(range(len(fates)), pa.int32())}
+    texts = {"_by": [one.error for one in fates], "_why": [one.cause for one in fates]}
+    numbers_of_fates = {"_as": pa.array([one.status for one in fates], pa.int8()), "__fate": pa.array(range(len(fates)), pa.int32())}
+    told = {name: pa.array(values, pa.string()) for name, values in texts.items()} | numbers_of_fates
     records = engine.from_arrow(pa.table(keys)).join(F.broadcast(engine.from_arrow(pa.table(told))), "__fate")
     marked = F.concat(F.col("__record"), F.lit(REJECTED))
-    return records.select(F.when(F.col("__counting"), marked).otherwise(F.col("__record")).alias("_key"), marked.alias("_to"), "_by", "_why", "_counts")
+    return records.select(F.when(F.col("__counting"), marked).otherwise(F.col("__record")).alias("_key"), marked.alias("_to"), "_by", "_why", "_as")
 
 
 def marked_appends(rows: Rows, marks: DataFrame) -> Delta:
     """The delta that brings records in for the first time, some of them suppressed at once."""
-    changed = {"_key": F.coalesce("_to", "_key"), "_error": F.coalesce("_by", "_error"), "_cause": F.coalesce("_why", "_cause")}
-    if COUNTED in rows.columns:
-        changed[COUNTED] = F.when(F.col("_by").isNull(), F.col(COUNTED)).otherwise(F.col("_counts"))
+    changed = {"_key": F.coalesce("_to", "_key"), "_error": F.coalesce("_by", "_error"), "_cause": F.coalesce("_why", "_cause"), STATUS: F.coalesce("_as", STATUS)}
     names = list(map(column, rows.columns))
     return Delta(rows.through(lambda frame: frame.join(F.broadcast(marks), "_key", "left").withColumns(changed).select(*names)), signed=False)
 
@@ -128,7 +124,7 @@ def suppressing(rows: Rows | None, admitted: Rows, marks: DataFrame) -> Delta:
     taken = live.join(F.broadcast(marks), "_key", "inner")
     names = image_columns(live)
     out = taken.select(F.lit(1).cast("tinyint").alias("_op"), F.col("_key"), F.col("_why").alias("_cause"), *map(column, names))
-    told = {"_error": F.col("_by"), COUNTED: F.col("_counts")}
+    told = {"_error": F.col("_by"), STATUS: F.col("_as")}
     held = taken.select(
         F.lit(0).cast("tinyint").alias("_op"), F.col("_to").alias("_key"), F.col("_why").alias("_cause"),
         *(told.get(name, column(name)).alias(name) for name in names),

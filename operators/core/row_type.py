@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from changelog.columns import TYPES, column
@@ -31,7 +32,7 @@ HIDDEN_TYPES: Mapping[str, str] = {
     "_port": "string",
     "_lookup": "binary",
     "_split": "binary",
-    "_counted": "string",
+    "_status": "tinyint",
     "_error": "string",
 }
 """Columns that travel beside the data and that CXL reads only as system variables.
@@ -39,9 +40,21 @@ HIDDEN_TYPES: Mapping[str, str] = {
 `_event_time`: event time less the source's delay. `_file`, `_row`, `_source`: `$source.file`, `.row`, `.name`. `_widened`:
 undeclared fields as a JSON object. `_doc`: `$doc` as a JSON object. `_port`: the branch of a route. `_lookup`: bytes of the
 key by which an operator looks its rows up, or of an output's sort order. `_split`: bytes of the field that holds an output's groups
-together, where it is not written. `_counted`: not null in rows of a record that is rolled back but still counts behind relaxed
-aggregates (`retraction_scope: record`). `_error`: a rejected record's category, detail, stage, route and trigger as a JSON object, null otherwise.
+together, where it is not written. `_status`: a `Status` in rows of a record that is rolled back, in sources and on
+the way to relaxed aggregates where such records still count. `_error`: a rejected record's category, detail, stage, route and trigger as a JSON object, null otherwise.
 """
+
+STATUS: Final = "_status"
+
+
+class Status(IntEnum):
+    """How a record that is rolled back takes part. All other records have none."""
+
+    SUPPRESSED = 2
+    """It takes no part."""
+    COUNTED = 3
+    """It counts behind relaxed aggregates alone (`retraction_scope: record`)."""
+
 
 OWN_HIDDEN = frozenset({"_port", "_lookup", "_split", "_error"})
 """Hidden columns that belong to the operator that made them and do not travel."""

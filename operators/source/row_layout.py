@@ -9,6 +9,7 @@ from typing import Final
 from changelog.keys.arrow import encoded
 from changelog.keys.positions import row_labels
 from changelog.lazy_imports import pa, pc, pl
+from operators.core.row_type import STATUS
 from storage.formats.base import DOCUMENT, ERROR, ROW, UNDECLARED
 
 REJECT_TAG: Final = b"\xff"
@@ -84,7 +85,7 @@ class RowShape:
             return pa.repeat(file, batch.num_rows)
         if name == "_doc":
             return batch.column(DOCUMENT)
-        return pa.nulls(batch.num_rows, pa.string())
+        return pa.nulls(batch.num_rows, hidden_type(name))
 
     def _widened(self, batch: pa.RecordBatch, dynamic: frozenset[str]) -> pa.Array:
         return widened(batch, (*self.declared, *((self.mark,) if self.mark else ())), dynamic)
@@ -136,14 +137,20 @@ def _member(value: pl.Expr, name: str, *, dynamic: bool) -> pl.Expr:
     return pl.when(value.is_not_null()).then(pl.concat_str(key, encoded.str.slice(len('{"v":')).str.head(-1)))
 
 
+def hidden_type(name: str) -> pa.DataType:
+    """The Arrow type of a hidden column."""
+    if name == "_event_time":
+        return pa.timestamp("us", "UTC")
+    return pa.int8() if name == STATUS else pa.string()
+
+
 def shaped_schema(shape: RowShape, given: pa.Schema) -> pa.Schema:
     """The schema of shaped batches, from that of the reader's."""
     fields = [pa.field("_op", pa.int8())]
     if shape.key or not shape.keyed:
         fields.append(pa.field("_key", pa.binary()))
     fields.append(pa.field("_cause", pa.string()))
-    hidden = {"_event_time": pa.timestamp("us", "UTC")}
-    fields += [pa.field(name, hidden.get(name, pa.string())) for name in shape.hidden if name not in ("_row", "_error")]
+    fields += [pa.field(name, hidden_type(name)) for name in shape.hidden if name not in ("_row", "_error")]
     fields += [pa.field(rider, given.field(name).type) for rider, name in shape.riders]
     fields += [pa.field(name, given.field(name).type) for name in shape.declared]
     fields += [pa.field("_error", pa.string()), pa.field("_row", pa.int64())]

@@ -14,7 +14,7 @@ __all__ = ["DOCUMENTS", "FORMAT", "KINDS", "NAMES", "ChainFault", "Entry", "entr
 
 Json = dict[str, Any]
 
-FORMAT = 1
+FORMAT = 2
 """Format of the state: tables, columns, keys and the JSON of entries. A change that older code cannot read, or that reads older states wrongly, counts it up."""
 
 
