@@ -58,6 +58,7 @@ def test_without_settings_the_engine_decides(folder):
     assert "every source reads in place" in text
 
 
+@pytest.mark.disk
 def test_settings_of_the_workspace_are_shown_and_hints_are_called_so(folder):
     folder.write("errata.toml", '[storage.spill]\ndir = "spilled"\ndisk_cap_bytes = "2KB"\ncompress = "off"\n')
     summary, text = explained(folder)
@@ -81,6 +82,7 @@ def test_what_is_not_known_is_not_called_nothing(folder):
     assert "[aggregate] h → unknown" in text
 
 
+@pytest.mark.disk
 def test_the_spill_folder_reaches_the_engine(folder, monkeypatch):
     folder.write("errata.toml", '[storage.spill]\ndir = "spilled"\n')
     chosen: list[Any] = []
