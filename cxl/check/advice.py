@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from cxl.types.types import Kind, Type
 
 _INTO: Mapping[Kind, str] = {
-    Kind.INT: ".to_int()", Kind.FLOAT: ".to_float()", Kind.BOOL: ".to_bool()", Kind.DATE: ".to_date()",
+    Kind.INT: ".to_int()", Kind.FLOAT: ".to_float()", Kind.DECIMAL: ".to_decimal(scale)", Kind.BOOL: ".to_bool()", Kind.DATE: ".to_date()",
     Kind.DATE_TIME: ".to_datetime()", Kind.STRING: ".to_string()",
 }  # fmt: skip
 _CONVERTS: Mapping[Kind, frozenset[Kind]] = {
-    Kind.STRING: frozenset({Kind.INT, Kind.FLOAT, Kind.BOOL, Kind.DATE, Kind.DATE_TIME}),
+    Kind.STRING: frozenset({Kind.INT, Kind.FLOAT, Kind.DECIMAL, Kind.BOOL, Kind.DATE, Kind.DATE_TIME}),
     Kind.INT: frozenset({Kind.FLOAT, Kind.BOOL, Kind.STRING}), Kind.FLOAT: frozenset({Kind.INT, Kind.STRING}),
     Kind.BOOL: frozenset({Kind.INT, Kind.STRING}), Kind.DATE: frozenset({Kind.DATE_TIME, Kind.STRING}),
-    Kind.DATE_TIME: frozenset({Kind.DATE, Kind.STRING}), Kind.NUMERIC: frozenset({Kind.STRING}),
+    Kind.DATE_TIME: frozenset({Kind.DATE, Kind.STRING}), Kind.NUMERIC: frozenset({Kind.STRING}), Kind.DECIMAL: frozenset({Kind.STRING, Kind.INT, Kind.FLOAT}),
 }  # fmt: skip
 """The kinds that values of a kind convert to."""
 _DATES = (Kind.DATE, Kind.DATE_TIME)

@@ -1,9 +1,9 @@
 """Calls of methods, aggregates and window functions."""
 
 from dataclasses import replace
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
-from cxl.check import advice
+from cxl.check import advice, decimals
 from cxl.check.checker import Checker
 from cxl.check.imports import CallSite, function_call
 from cxl.check.names import Scope, poison
@@ -16,7 +16,7 @@ from cxl.syntax import ast
 from cxl.typed import tree
 from cxl.typed.rewrite import inline, shape
 from cxl.types import rules
-from cxl.types.types import ANY, INT, NULL, Kind, Type
+from cxl.types.types import ANY, INT, NULL, Kind, Type, element_of
 
 ROW_FUNCTIONS = ("first", "last", "lag", "lead")
 """Window functions that return a row, from which a field is read."""
@@ -55,7 +55,7 @@ def _by_closure(found: tuple[Builtin, ...], args: tuple[ast.Expr | ast.Closure, 
 def _receiver_error(check: Checker, node: ast.MethodCall, found: tuple[Builtin, ...], type_: Type) -> tree.Expr:
     _checked_arguments(check, node)
     types = tuple(dict.fromkeys(one for entry in found for one in _types(entry.receiver or ANY)))
-    wanted = " or ".join(map(str, types))
+    wanted = " or ".join(one.kind.value for one in types)
     message = f"method '{node.name}' expects {wanted}, got {type_.base}"
     help = advice.for_value(type_, types) or f"'{node.name}' is a method of {wanted}"
     return check.error("CXL-T002", message, node.name_span, help=help)
@@ -67,8 +67,11 @@ def _types(accepted: Type | tuple[Type, ...]) -> tuple[Type, ...]:
 
 def _method_call(check: Checker, node: ast.MethodCall, found: tuple[Builtin, ...], receiver: tree.Expr) -> tree.Expr:
     entry = found[0]
-    args = _arguments(check, entry, node.args, f"method '{node.name}'", node.name_span)
-    if args is None:
+    args = _arguments(check, entry, node.args, f"method '{node.name}'", node.name_span, element=element_of(receiver.type))
+    if args is None or decimals.refuse_scale(check, entry, receiver.type, node, args):
+        return poison(check.at(node.span))
+    parts = [(node.receiver, receiver), *zip(node.args, args, strict=True)]
+    if entry.unites and decimals.refuse_floats(check, f"'{node.name}'", parts):
         return poison(check.at(node.span))
     type_ = _call_type(found, receiver.type, args)
     return tree.Call(type_, check.at(node.span), node.name, found, receiver, args)
@@ -76,20 +79,29 @@ def _method_call(check: Checker, node: ast.MethodCall, found: tuple[Builtin, ...
 
 def _call_type(found: tuple[Builtin, ...], receiver: Type, args: tuple[tree.Expr, ...]) -> Type:
     types = tuple(arg.type for arg in args)
-    type_ = found[0].result(receiver.base, types)
+    constants = tuple(map(tree.constant, args))
+    type_ = _result(found[0], receiver, types, constants)
     for entry in found[1:]:
-        type_ = rules.join(type_, entry.result(receiver.base, types))
+        type_ = rules.join(type_, _result(entry, receiver, types, constants))
     if all(entry.takes_null for entry in found):
         return type_
     values = [receiver, *(arg.type for arg in args if not isinstance(arg, tree.Closure))]
     return type_.or_null if any(one.nullable or one.kind in (Kind.ANY, Kind.NULL) for one in values) else type_
 
 
+def _result(entry: Builtin, receiver: Type, args: tuple[Type, ...], constants: tuple[Any, ...]) -> Type:
+    """The type of a call; that of a Decimal has its scale by the values of literal arguments."""
+    type_ = entry.result(receiver.base, args)
+    if type_.kind is not Kind.DECIMAL or entry.scale is None:
+        return type_
+    return replace(type_, scale=entry.scale(receiver.scale, constants))
+
+
 # Arguments --------------------------------------------------------------------------------------------------------------
 
 
 def _arguments(
-    check: Checker, entry: Builtin, nodes: tuple[ast.Expr | ast.Closure, ...], what: str, span: Span
+    check: Checker, entry: Builtin, nodes: tuple[ast.Expr | ast.Closure, ...], what: str, span: Span, *, element: Type = ANY
 ) -> tuple[tree.Expr, ...] | None:
     """The typed arguments of a call; None where one has an error, or where there are too few or too many."""
     if not _number_fits(check, entry, len(nodes), what, span):
@@ -97,7 +109,7 @@ def _arguments(
             if not isinstance(node, ast.Closure):
                 check.expr(node)
         return None
-    args = [_argument(check, entry.param(index), node, what) for index, node in enumerate(nodes)]
+    args = [_argument(check, entry.param(index), node, what, element) for index, node in enumerate(nodes)]
     return None if any(arg is None for arg in args) else tuple(arg for arg in args if arg is not None)
 
 
@@ -113,16 +125,16 @@ def _number_fits(check: Checker, entry: Builtin, given: int, what: str, span: Sp
     return False
 
 
-def _argument(check: Checker, param: Param, node: ast.Expr | ast.Closure, what: str) -> tree.Expr | None:
+def _argument(check: Checker, param: Param, node: ast.Expr | ast.Closure, what: str, element: Type) -> tree.Expr | None:
     if isinstance(node, ast.Closure):
-        return _closure(check, param, node, what)
+        return _closure(check, param, node, what, element)
     value = check.expr(node)
     if param.closure is not None:
         check.error("CXL-T010", f"{what} takes a closure", node.span, help="write it => ...")
         return None
     if not param.takes(value.type):
         wanted = _types(param.accepts)
-        message = f"{what} expects {' or '.join(map(str, wanted))} for '{param.name}', got {value.type.base}"
+        message = f"{what} expects {' or '.join(one.kind.value for one in wanted)} for '{param.name}', got {value.type.base}"
         check.error("CXL-T005", message, node.span, help=advice.for_value(value.type, wanted))
         return None
     return value if not param.regex or _regex_fits(check, value, node, what) else None
@@ -142,12 +154,12 @@ def _regex_fits(check: Checker, value: tree.Expr, node: ast.Expr, what: str) -> 
     return reason is None
 
 
-def _closure(check: Checker, param: Param, node: ast.Closure, what: str) -> tree.Expr | None:
+def _closure(check: Checker, param: Param, node: ast.Closure, what: str, element: Type) -> tree.Expr | None:
     if param.closure is None:
         check.error("CXL-T010", f"{what} takes no closure", node.span, help="closures are for filter, map, find, any and flat_map")
         return None
     outer, check.scope = check.scope, Scope(check.scope)
-    variable = check.define("it", ANY)
+    variable = check.define("it", element)
     wants_bool = param.closure.kind is Kind.BOOL
     body = check.condition(node.body, f"the closure of {what}") if wants_bool else check.expr(node.body)
     check.scope = outer
@@ -186,6 +198,8 @@ def _aggregate(check: Checker, node: ast.FreeCall, entry: Builtin) -> tree.Expr:
     star = entry.star and (node.star or not node.args)
     args = () if star else _arguments(check, entry, node.args, f"aggregate function '{node.name}'", node.name_span)
     check.inside = before
+    if args and entry.unites and decimals.refuse_floats(check, f"'{node.name}'", [*zip(node.args, args, strict=True)]):
+        return poison(check.at(node.span))
     return poison(check.at(node.span)) if args is None else _aggregate_use(check, node, entry, args, star)
 
 
@@ -216,10 +230,17 @@ def _aggregate_use(check: Checker, node: ast.FreeCall, entry: Builtin, args: tup
         if key == (use.function.name, use.star, tuple(map(shape, use.args))):
             return tree.Result(use.type, span, use.column)
     index = len(uses)
-    type_ = INT if star else entry.result(NULL, tuple(arg.type for arg in args))
+    type_ = INT if star else _use_type(entry, args)
     columns = tuple(f"{tree.ARGUMENT}{index}_{position}" for position in range(len(args)))
     uses.append(tree.AggregateUse(f"__agg_{index}", columns, entry, args, star, type_, span))
     return tree.Result(type_, span, uses[-1].column)
+
+
+def _use_type(entry: Builtin, args: tuple[tree.Expr, ...]) -> Type:
+    """The type of an aggregate or window call."""
+    type_ = entry.result(NULL, tuple(arg.type for arg in args))
+    holds = type_.is_dynamic and any(arg.type.may_be_decimal for arg in args)
+    return replace(type_, holds_decimals=True) if holds else type_
 
 
 # Windows ----------------------------------------------------------------------------------------------------------------
@@ -296,7 +317,7 @@ def _window_arguments(check: Checker, entry: Builtin, node: ast.MethodCall) -> t
 def _window_use(check: Checker, node: ast.MethodCall, entry: Builtin, args: tuple[tree.Expr, ...], member: str | None) -> tree.Expr:
     uses, span = check.uses.windows, check.at(node.span)
     args = tuple(inline(arg, check.definitions) for arg in args)
-    type_ = entry.result(NULL, tuple(arg.type for arg in args))
+    type_ = _use_type(entry, args)
     value = None if member is None else _row_value(check, member, node.span)
     type_ = (type_ if member is None else ANY if value is None else value.type).or_null
     is_made = value is not None and not isinstance(value, tree.Field)

@@ -1,7 +1,7 @@
 """The state of checking one program."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cxl.check.implicit import decided
@@ -72,7 +72,7 @@ class Checker:
     def expr(self, node: ast.Expr) -> tree.Expr:
         """Return the typed form of an expression."""
         self.uses.parts += 1
-        return self.visitors[type(node)](self, node)
+        return holding(self.visitors[type(node)](self, node))
 
     def condition(self, node: ast.Expr, what: str) -> tree.Expr:
         """Return the typed form of a condition: Bool, or whether a value of unknown type is true."""
@@ -112,6 +112,14 @@ class Checker:
         """Record that the program is too large from here on."""
         message = f"the program has more than {MOST_PARTS:,} parts here, those of the functions that it calls counted at each call"
         return self.error("CXL-T017", message, span, help="divide it between two transforms, or keep the result of a function in a let instead of calling it again")
+
+
+def holding(value: tree.Expr) -> tree.Expr:
+    """Return an expression whose type says that it may hold Decimals, where a part of it does."""
+    known = value.type
+    if not known.is_dynamic or known.holds_decimals or not any(part.type.may_be_decimal for part in tree.children(value)):
+        return value
+    return replace(value, type=replace(known, holds_decimals=True))
 
 
 Visitors = Mapping[type, Callable[[Checker, Any], tree.Expr]]

@@ -6,7 +6,7 @@ An expression with an error becomes a null literal of unknown type, so nothing t
 from dataclasses import replace
 from typing import Any
 
-from cxl.check import advice, calls, imports
+from cxl.check import advice, calls, decimals, imports
 from cxl.check.checker import Checker, Visitors
 from cxl.check.implicit import convert, same_number, same_patterns
 from cxl.check.names import Scope, Variable, poison
@@ -15,7 +15,8 @@ from cxl.diagnostics.source import Span
 from cxl.syntax import ast
 from cxl.typed import tree
 from cxl.types import rules
-from cxl.types.types import ANY, ARRAY, BOOL, DATE, DATE_TIME, FLOAT, INT, MAP, NULL, STRING, Kind, Type, unify
+from cxl.types.types import ANY, ARRAY, BOOL, DATE, DATE_TIME, FLOAT, INT, MAP, NULL, STRING, Kind, Type, decimal_of, unify
+from cxl.values.decimals import scale_of
 
 _LITERALS: dict[str, Type] = {"int": INT, "float": FLOAT, "string": STRING, "date": DATE, "bool": BOOL, "null": NULL}
 _HOLDERS = (Kind.MAP, Kind.ARRAY, Kind.ANY, Kind.NULL)
@@ -23,7 +24,8 @@ _HOLDERS = (Kind.MAP, Kind.ARRAY, Kind.ANY, Kind.NULL)
 
 def _literal(check: Checker, node: ast.Literal) -> tree.Expr:
     """A constant."""
-    return tree.Literal(_LITERALS[node.kind], check.at(node.span), node.value)
+    type_ = decimal_of(scale_of(node.value)) if node.kind == "decimal" else _LITERALS[node.kind]
+    return tree.Literal(type_, check.at(node.span), node.value)
 
 
 def _now(check: Checker, node: ast.Now) -> tree.Expr:
@@ -99,6 +101,10 @@ def _operation_type(check: Checker, op: str, left: Type, right: Type) -> Type | 
 
 
 def _operand_error(check: Checker, node: ast.Binary, left: tree.Expr, right: tree.Expr) -> None:
+    if decimals.refuse_floats(check, f"'{node.op}'", [(node.left, left), (node.right, right)], node.op_span):
+        return
+    if decimals.refuse_product(check, node, left.type, right.type):
+        return
     shown = f"{left.type.base} and {right.type.base}"
     labels = (Label(node.left.span, str(left.type.base)), Label(node.right.span, str(right.type.base)))
     help = advice.for_operands(node.op, left.type, right.type)
@@ -108,6 +114,8 @@ def _operand_error(check: Checker, node: ast.Binary, left: tree.Expr, right: tre
 def _coalesce(check: Checker, node: ast.Coalesce) -> tree.Expr:
     """`left ?? right`."""
     left, right = check.expr(node.left), check.expr(node.right)
+    if decimals.refuse_floats(check, "'??'", [(node.left, left), (node.right, right)], node.op_span):
+        return poison(check.at(node.span))
     type_ = right.type if left.type == NULL else rules.join(left.type.base, right.type)
     return tree.Coalesce(type_, check.at(node.span), convert(left, type_.or_null), convert(right, type_))
 
@@ -117,6 +125,8 @@ def _conditional(check: Checker, node: ast.If) -> tree.Expr:
     condition = check.condition(node.condition, "the condition of if")
     then = check.expr(node.then)
     otherwise = check.expr(node.otherwise) if node.otherwise else tree.Literal(NULL, check.at(node.span), None)
+    if node.otherwise and decimals.refuse_floats(check, "branches", [(node.then, then), (node.otherwise, otherwise)]):
+        return poison(check.at(node.span))
     type_ = rules.join(then.type, otherwise.type)
     return tree.If(type_, check.at(node.span), condition, convert(then, type_), convert(otherwise, type_))
 
@@ -140,6 +150,8 @@ def _match(check: Checker, node: ast.Match) -> tree.Expr:
 
 
 def _typed_match(check: Checker, node: ast.Match, subject: tree.Expr | None, arms: list[tree.Arm]) -> tree.Expr:
+    if decimals.refuse_floats(check, "results", [(one.result, arm.result) for one, arm in zip(node.arms, arms, strict=False)]):
+        return poison(check.at(node.span))
     type_ = arms[0].result.type
     for arm in arms[1:]:
         type_ = rules.join(type_, arm.result.type)
@@ -155,6 +167,8 @@ def _pattern(check: Checker, arm: ast.Arm, subject_node: ast.Expr | None, subjec
     if subject is None or subject_node is None:
         return check.condition(arm.pattern, "a condition of match")
     pattern = check.expr(arm.pattern)
+    if decimals.refuse_floats(check, "subject and pattern", [(subject_node, subject), (arm.pattern, pattern)]):
+        return poison(check.at(arm.pattern.span))
     if unify(subject.type, pattern.type) is None:
         labels = (Label(subject_node.span, str(subject.type.base)),)
         message = f"cannot match {subject.type.base} with a pattern of type {pattern.type.base}"

@@ -1,4 +1,4 @@
-"""Implicit conversions made explicit: Int to Float where they meet, a typed value to a dynamic one."""
+"""Implicit conversions made explicit: Int to Float where they meet, a Decimal to a greater scale, a typed value to a dynamic one."""
 
 from dataclasses import replace
 
@@ -11,10 +11,10 @@ def convert(value: tree.Expr, type_: Type) -> tree.Expr:
     kind = value.type.kind
     if isinstance(value, tree.Literal) and value.value is None:
         return tree.Literal(type_.or_null, value.span, None)
-    if kind is type_.kind or kind is Kind.ANY or type_.kind is Kind.NULL:
+    if (kind is type_.kind and value.type.scale == type_.scale) or kind is Kind.ANY or type_.kind is Kind.NULL:
         return value
     nullable = value.type.nullable or kind is Kind.NULL
-    return tree.Promote(Type(type_.kind, nullable and type_.kind is not Kind.ANY), value.span, value)
+    return tree.Promote(replace(type_, nullable=nullable and type_.kind is not Kind.ANY), value.span, value)
 
 
 def decided(value: tree.Expr) -> tree.Expr:

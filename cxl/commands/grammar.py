@@ -70,7 +70,7 @@ def editor_grammar(parser: Lark) -> dict[str, object]:
                 {"name": "string.quoted.single.cxl", "begin": "'", "end": "'", "patterns": escape},
             ]
         },
-        "number": {"name": "constant.numeric.cxl", "match": rf"\b(?:{shape['FLOAT']}|{shape['INT']})"},
+        "number": {"name": "constant.numeric.cxl", "match": rf"\b(?:{shape['DECIMAL']}|{shape['FLOAT']}|{shape['INT']})"},
         "system": {"name": "variable.language.cxl", "match": rf"\$(?:{'|'.join(_NAMESPACES)})\b|{_any(words['variable'])}"},
         "all": {"name": "meta.emit.all.cxl", "match": rf"\b(emit)\s+({name})\s*(\.\s*\*)", "captures": emit_all},
         "statement": {"name": "keyword.control.statement.cxl", "match": _any(words["statement"])},

@@ -9,7 +9,7 @@ from datetime import date
 
 from cxl.functions.registry import Builtin, all_builtins
 from cxl.types.types import Schema, Type
-from cxl.values.dynamic import dumps
+from cxl.values.dynamic import dumps, plain
 from cxl.values.text import scalar_text
 
 SAMPLE_SCHEMA = Schema.of({"profile": "map", "nums": "array"})
@@ -22,7 +22,7 @@ def shown(value: object) -> str:
     """Return a value as the reference prints it: texts and dates plain, everything else as JSON."""
     if isinstance(value, str | date):
         return scalar_text(value)
-    return dumps(value) or "null"
+    return plain(dumps(value) or "null")
 
 
 def markdown() -> str:
@@ -55,7 +55,7 @@ def _section(entry: Builtin) -> Iterator[str]:
 def _receiver(entry: Builtin) -> str:
     accepted = entry.receiver
     types = (accepted,) if isinstance(accepted, Type) else accepted or ()
-    return " | ".join(map(str, types))
+    return " | ".join(one.kind.value for one in types)
 
 
 if __name__ == "__main__":

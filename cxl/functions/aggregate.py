@@ -1,18 +1,21 @@
 """Aggregate functions.
 
 `python` takes the values of a group: one list for each argument, in row order. Nulls are left out, except by `count(*)` and
-`collect`. Sums are exact and rounded once. A Decimal with a Float in one group fails the group.
+`collect`. Sums are exact and rounded once; sums of Decimals and Ints are not rounded at all. A Decimal with a Float in one group
+fails the group.
 """
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
 from typing import Any
 
 from cxl.functions.registry import Builtin, Param, register
-from cxl.types.types import ANY, ARRAY, FLOAT, INT, NUMERIC, Kind, Type, decimal_of
+from cxl.types import rules
+from cxl.types.types import ANY, ARRAY, DECIMAL, FLOAT, INT, NUMERIC, Kind, Type
 from cxl.values import decimals
 from cxl.values.failure import CxlFailure
 from cxl.values.operators import BINARY, is_nan, is_number
@@ -27,6 +30,8 @@ def known(values: Iterable[Any]) -> list[Any]:
 
 def is_less(left: Any, right: Any) -> bool:
     """Whether `min` takes the left value, and `max` the right one. Neither is taken of values that do not compare. NaN is greater than every number."""
+    if {type(left), type(right)} == {Decimal, float}:
+        raise _mixed()
     return bool(_less(left, right)) or (is_nan(right) and is_number(left) and not is_nan(left))
 
 
@@ -72,11 +77,19 @@ def quotient(total: Fraction, divisor: Fraction) -> float:
     return nearest(total / divisor)
 
 
+def _mixed() -> CxlFailure:
+    failure = decimals.mixed()
+    failure.category = "aggregate_finalize"
+    return failure
+
+
 def _numbers(values: Iterable[Any]) -> list[Any]:
     found = known(values)
     for value in found:
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
             raise CxlFailure(f"type mismatch: expected a number, got {type(value).__name__}", category="aggregate_type_error")
+    if {type(value) for value in found} >= {Decimal, float}:
+        raise _mixed()
     return found
 
 
@@ -84,7 +97,7 @@ def _are_decimals(numbers: Sequence[Any]) -> bool:
     """Whether some numbers are Decimals. Raises CxlFailure where others are Floats."""
     some = any(isinstance(number, Decimal) for number in numbers)
     if some and any(isinstance(number, float) for number in numbers):
-        raise CxlFailure(decimals.mixed().message, category="aggregate_finalize")
+        raise _mixed()
     return some
 
 
@@ -98,7 +111,7 @@ def nearest_decimal(exact: Fraction, scale: int) -> Decimal:
 
 def mean_scale(*scales: int) -> int:
     """Return the scale of a mean of Decimals."""
-    return max(decimals.QUOTIENT_SCALE, *scales)
+    return max(rules.QUOTIENT_SCALE, *scales)
 
 
 def total(values: Iterable[Any]) -> Any:
@@ -147,8 +160,8 @@ def _weighed(products: Sequence[float], divisor: Fraction) -> float:
     return exact_sum(products) * (1 if divisor > 0 else -1)
 
 
-def _entry(name: str, doc: str, python: Any, returns: Any, params: tuple[Param, ...], *, star: bool = False) -> None:
-    register(Builtin(name=name, receiver=None, kind="aggregate", doc=doc, python=python, returns=returns, params=params, star=star,
+def _entry(name: str, doc: str, python: Any, returns: Any, params: tuple[Param, ...], **more: Any) -> None:
+    register(Builtin(name=name, receiver=None, kind="aggregate", doc=doc, python=python, returns=returns, params=params, **more,
                      category="Aggregate", section="Aggregate Functions"))  # fmt: skip
 
 
@@ -159,26 +172,33 @@ def argument_type(_: Type, arguments: tuple[Type, ...]) -> Type:
 
 def sum_type(_: Type, arguments: tuple[Type, ...]) -> Type:
     """Return the type of a sum: the type of the numbers."""
-    return (arguments[0] if arguments and arguments[0].kind in (Kind.INT, Kind.FLOAT, Kind.DECIMAL) else NUMERIC).or_null
+    given = arguments[0] if arguments else NUMERIC
+    if given.kind in (Kind.INT, Kind.FLOAT, Kind.DECIMAL):
+        return given.or_null
+    return _DECIMALS_IN_ANY if given.holds_decimals else NUMERIC.or_null
 
 
 def mean_type(_: Type, arguments: tuple[Type, ...]) -> Type:
-    """Return the type of a mean: a Decimal where some argument is one, of a value of unknown type any."""
-    if any(one.kind is Kind.DECIMAL for one in arguments):
-        return decimal_of(mean_scale(*(one.scale for one in arguments))).or_null
-    return NUMERIC.or_null if any(one.holds_decimals for one in arguments) else FLOAT.or_null
+    """Return the type of a mean: Float, of Decimals and Ints with a Decimal among them a Decimal."""
+    kinds = {type_.kind for type_ in arguments}
+    if kinds <= {Kind.INT, Kind.DECIMAL} and Kind.DECIMAL in kinds:
+        return rules.quotient(*arguments).or_null
+    return _DECIMALS_IN_ANY if any(type_.may_be_decimal for type_ in arguments) else FLOAT.or_null
 
 
-_NUMBERS = (NUMERIC, decimal_of(0))
-_VALUE, _NUMBER = (Param("value"),), (Param("value", _NUMBERS),)
-_entry("sum", "The sum; null where there is no value.", total, sum_type, _NUMBER)
+_DECIMALS_IN_ANY = replace(ANY, holds_decimals=True)
+NUMBER = (NUMERIC, DECIMAL)
+"""What sums and means take."""
+_VALUE, _NUMBER = (Param("value"),), (Param("value", NUMBER),)
+_entry("sum", "The sum; null where there is no value.", total, sum_type, _NUMBER, shown_returns="Nullable(Int | Float | Decimal)")
 _entry("count", "`count(*)`: the number of records; `count(value)`: of values that are not null.", lambda values: len(known(values)), INT,
        (Param("value", optional=True),), star=True)  # fmt: skip
-_entry("avg", "The arithmetic mean: the exact quotient, rounded once.", mean, mean_type, _NUMBER)
+_entry("avg", "The arithmetic mean: the exact quotient, rounded once.", mean, mean_type, _NUMBER, shown_returns="Nullable(Float | Decimal)")
 _entry("min", "The least value; of values that do not compare, such as a text and a number, the first one.", least, argument_type, _VALUE)
 _entry("max", "The greatest value; of values that do not compare, the first one.", greatest, argument_type, _VALUE)
 _entry("collect", "All values as an array, nulls too, in row order.", list, ARRAY, _VALUE)
-_entry("weighted_avg", "The weighted mean: the exact sum of value times weight, divided by the exact sum of the weights, rounded once.", weighted_mean, mean_type, (*_NUMBER, Param("weight", _NUMBERS)))
+_entry("weighted_avg", "The weighted mean: the exact sum of value times weight, divided by the exact sum of the weights, rounded once.", weighted_mean, mean_type,
+       (*_NUMBER, Param("weight", NUMBER)), unites=True, shown_returns="Nullable(Float | Decimal)")  # fmt: skip
 _entry("first", "The value of the first record.", lambda values: next(iter(values), None), argument_type, _VALUE)
 _entry("last", "The value of the last record.", lambda values: values[-1] if values else None, argument_type, _VALUE)
 _entry("any", "One value that is not null: the first.", lambda values: next(iter(known(values)), None), argument_type, _VALUE)

@@ -3,13 +3,15 @@
 import re
 from collections.abc import Callable
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
+from cxl.functions import decimal_columns
 from cxl.functions.datetime import strptime
 from cxl.functions.registry import Builtin, Param, register
 from cxl.functions.spark_call import NOT_CONSTANT, Fallible, Partly, Site
-from cxl.types.types import ANY, BOOL, DATE, DATE_TIME, FLOAT, INT, STRING, Kind, Type
-from cxl.values import text
+from cxl.types.types import ANY, BOOL, DATE, DATE_TIME, FLOAT, INT, MOST_DIGITS, STRING, Kind, Type, decimal_of
+from cxl.values import decimals, text
 from cxl.values.failure import conversion_failure
 
 _INT = re.compile(r"[+-]?[0-9]+", re.ASCII)
@@ -25,6 +27,9 @@ _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
 def _int(value: Any) -> int | None:
     if isinstance(value, float):
         return int(value) if -_INT_LIMIT <= value < _INT_LIMIT else None
+    if isinstance(value, Decimal):
+        whole = int(value)
+        return whole if -(2**63) <= whole < 2**63 else None
     if isinstance(value, str):
         number = int(value) if len(value) <= 4000 and _INT.fullmatch(value) else None
         return number if number is not None and -(2**63) <= number < 2**63 else None
@@ -40,7 +45,19 @@ def _float(value: Any) -> float | None:
         sign = -1.0 if value.startswith("-") else 1.0
         word = _WORDS.get(value.lower().removeprefix("-" if sign < 0 else "+"))
         return None if word is None else sign * word
-    return float(value) if isinstance(value, int | float) else None
+    return float(value) if isinstance(value, int | float | Decimal) else None
+
+
+def _decimal(value: Any, scale: int | None = None) -> Decimal | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | Decimal):
+        return decimals.exactly(value, decimals.scale_of(value) if scale is None else scale)
+    if scale is None:
+        return None
+    if isinstance(value, float):
+        return decimals.from_float(value, scale)
+    return decimals.from_text(value, scale) if isinstance(value, str) else None
 
 
 def _bool(value: Any) -> bool | None:
@@ -71,6 +88,8 @@ def _int_column(site: Site) -> Any:
     if site.kind is Kind.FLOAT:
         inside = (site.receiver >= site.f.lit(-_INT_LIMIT)) & (site.receiver < site.f.lit(_INT_LIMIT))
         return site.f.when(inside, site.receiver.try_cast("bigint"))
+    if site.kind is Kind.DECIMAL:
+        return site.receiver.try_cast("bigint")
     return site.receiver.cast("bigint") if site.kind in (Kind.INT, Kind.BOOL) else site.f.lit(None).cast("bigint")
 
 
@@ -78,7 +97,33 @@ def _float_column(site: Site) -> Any:
     if site.kind is Kind.STRING:
         words = site.f.lower(site.receiver).isin("inf", "+inf", "-inf", "infinity", "+infinity", "-infinity", "nan", "+nan", "-nan")
         return site.f.when(site.receiver.rlike(rf"\A{_DECIMAL}\z") | words, site.receiver.try_cast("double"))
+    if site.kind is Kind.DECIMAL:
+        return site.receiver.cast("string").cast("double")  # an engine's own cast is not always the nearest Float
     return site.receiver.cast("double") if site.kind in (Kind.INT, Kind.FLOAT) else site.f.lit(None).cast("double")
+
+
+def _scale(scale: int, args: tuple[Any, ...]) -> int:
+    return args[0] if args and type(args[0]) is int else scale
+
+
+def _decimal_column(site: Site) -> Any:
+    scale = _scale(site.receiver_type.scale, site.constants)
+    if site.kind in (Kind.INT, Kind.DECIMAL):
+        return decimal_columns.exactly(decimal_columns.Number.of(site.f, site.receiver, site.receiver_type), scale)
+    if site.kind is Kind.STRING:
+        return _decimal_of_text(site, scale)
+    return None if site.kind is Kind.FLOAT else site.f.lit(None).cast(f"decimal({MOST_DIGITS},{scale})")
+
+
+def _decimal_of_text(site: Site, scale: int) -> Any:
+    """The Decimal of a text of digits with at most one point between them, of no more digits than the scale has room for."""
+    whole = MOST_DIGITS - scale
+    if not whole:
+        return None
+    fraction = rf"(?:\.[0-9]{{1,{scale}}})?" if scale else ""
+    plain = site.receiver.rlike(rf"\A-?[0-9]{{1,{whole}}}{fraction}\z")
+    value = site.f.when(plain, site.receiver.try_cast(f"decimal({MOST_DIGITS},{scale})"))
+    return Partly(value, site.f.coalesce(value.isNotNull(), site.f.lit(False)) | site.receiver.isNull())
 
 
 def _bool_column(site: Site) -> Any:
@@ -128,26 +173,30 @@ def _strict(python: Callable[..., Any], target: str) -> Callable[..., Any]:
 def _fallible(build: Callable[[Site], Any]) -> Callable[[Site], Any]:
     def column(site: Site) -> Any:
         value = build(site)
-        return None if value is None else Fallible(value)
+        return value if value is None or isinstance(value, Partly) else Fallible(value)
 
     return column
 
 
-def _pair(word: str, returns: Type, doc: str, example: tuple[str, str], functions: tuple[Any, Any], *params: Param) -> None:
+def _pair(word: str, returns: Type, doc: str, example: tuple[str, str], functions: tuple[Any, Any], *params: Param, **more: Any) -> None:
     """Register the strict and the lenient form of a conversion."""
     python, spark = functions
-    shared: dict[str, Any] = {"receiver": ANY, "params": params, "category": "Conversion", "section": "Conversion Methods"}
+    shared: dict[str, Any] = {"receiver": ANY, "params": params, "category": "Conversion", "section": "Conversion Methods", **more}
     column = _static(spark)
     lenient = (example[0].replace("to_", "try_", 1), example[1])
+    failing = f'"?".try_{word}({"2" if more.get("needs_scale") else ""})'
     register(Builtin(name=f"to_{word}", returns=returns, doc=f"{doc} Fails where the value does not convert.", examples=(example,),
                      python=_strict(python, returns.kind.value), spark=_fallible(column), **shared))  # fmt: skip
     register(Builtin(name=f"try_{word}", returns=returns.or_null, doc=f"{doc} Null where the value does not convert.",
-                     examples=(lenient, (f'"?".try_{word}()', "null")), python=python, spark=column, **shared))  # fmt: skip
+                     examples=(lenient, (failing, "null")), python=python, spark=column, **shared))  # fmt: skip
 
 
 _FORMAT = Param("format", STRING, optional=True)
-_pair("int", INT, "Converts to an Int: a Float is truncated, a String has a sign and digits, true is 1.", ('"42".to_int()', "42"), (_int, _int_column))
-_pair("float", FLOAT, "Converts to a Float: an Int, or a String in decimal or exponent form.", ('"3.14".to_float()', "3.14"), (_float, _float_column))
+_pair("int", INT, "Converts to an Int: a Float or a Decimal is truncated, a String has a sign and digits, true is 1.", ('"42".to_int()', "42"), (_int, _int_column))
+_pair("float", FLOAT, "Converts to a Float: an Int, a Decimal (the nearest Float), or a String in decimal or exponent form.", ('"3.14".to_float()', "3.14"), (_float, _float_column))
+_pair("decimal", decimal_of(0), "Converts to a Decimal with the given digits behind the point. A Float is rounded half to even; of all else no digit is lost: it "
+      "does not convert then. An Int and a Decimal may leave the scale out.", ('"19.99".to_decimal(2)', "19.99"), (_decimal, _decimal_column),
+      Param("scale", INT, optional=True), scale=_scale, needs_scale=True, shown_returns="Decimal")  # fmt: skip
 _pair("bool", BOOL, "Converts to a Bool: `true` `1` `yes` and `false` `0` `no` in any case; an Int is true unless it is 0.",
       ('"Yes".to_bool()', "true"), (_bool, _bool_column))  # fmt: skip
 _pair("date", DATE, "Converts to a Date: a String `YYYY-MM-DD`, or in the given format.", ('"15/03/2024".to_date("%d/%m/%Y")', "2024-03-15"),
@@ -161,7 +210,7 @@ _pair("datetime", DATE_TIME, "Converts to a DateTime: a String `YYYY-MM-DDTHH:MM
 
 def _text_column(site: Site) -> Any:
     """The text of a Float where all engines write it alike: whole numbers, and up to 15 digits without an exponent."""
-    if site.kind in (Kind.STRING, Kind.INT, Kind.BOOL, Kind.DATE):
+    if site.kind in (Kind.STRING, Kind.INT, Kind.DECIMAL, Kind.BOOL, Kind.DATE):
         return site.receiver.cast("string")
     if site.kind is Kind.DATE_TIME:
         return site.f.replace(site.receiver.cast("string"), site.f.lit(" "), site.f.lit("T"))

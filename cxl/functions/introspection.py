@@ -34,6 +34,8 @@ def _catch_column(site: Site) -> Any:
     if any(one.is_dynamic for one in types) or join(*types).is_dynamic:
         return None
     columns = (site.receiver, site.args[0])
+    if any(one.kind is Kind.DECIMAL for one in types):
+        return site.f.coalesce(*columns) if types[0].base == types[1].base else None
     if any(one.kind is Kind.FLOAT for one in types):
         columns = tuple(one.cast("double") for one in columns)
     return site.f.coalesce(*columns)
@@ -55,6 +57,6 @@ _entry("is_empty", "Whether the value is null, an empty text or an empty array; 
        lambda value: value is None or value in ("", []), _is_empty_column, returns=BOOL)  # fmt: skip
 _entry("catch", "The value, or the fallback where it is null; the same as `??`, but the fallback is always evaluated.",
        ('null.catch("default")', "default"), lambda value, fallback: fallback if value is None else value, _catch_column,
-       params=(Param("fallback"),), returns=_catch_type, null_arguments=True)  # fmt: skip
+       params=(Param("fallback"),), returns=_catch_type, null_arguments=True, unites=True)  # fmt: skip
 _entry("debug", "The value itself; writes it to the log with the label.", ('42.debug("check")', "42"), _debug, lambda c: c.receiver,
        params=(Param("label", STRING, optional=True),), returns=lambda receiver, _: receiver, null_arguments=True)  # fmt: skip

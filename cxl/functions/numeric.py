@@ -1,14 +1,23 @@
-"""Numeric methods of Int and Float."""
+"""Numeric methods of Int, Float and Decimal."""
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import reduce
 from typing import Any
 
+from cxl.functions import decimal_columns
+from cxl.functions.decimal_columns import Number
 from cxl.functions.registry import Builtin, Param, register
-from cxl.functions.spark_call import NOT_CONSTANT, Fallible, Site
+from cxl.functions.spark_call import NOT_CONSTANT, Fallible, Site, Unsure
 from cxl.types import rules
-from cxl.types.types import FLOAT, INT, NUMERIC, Kind, Type
+from cxl.types.types import ANY, DECIMAL, FLOAT, INT, MOST_DIGITS, NUMERIC, Kind, Type
+from cxl.values import decimals
 from cxl.values.failure import overflow
+
+NUMBER = (NUMERIC, DECIMAL)
+"""What numeric methods accept."""
 
 _EXACT = 2.0**52
 """Every Float from here on is a whole number."""
@@ -18,25 +27,47 @@ _PLACES = range(-15, 23)
 
 
 def _entry(name: str, doc: str, example: tuple[str, str], python: Any, spark: Any, **more: Any) -> None:
-    settings = {"receiver": NUMERIC, "category": "Numeric", "section": "Numeric Methods", **more}
+    settings = {"receiver": NUMBER, "category": "Numeric", "section": "Numeric Methods", **more}
     register(Builtin(name=name, doc=doc, examples=(example,), python=python, spark=spark, **settings))
 
 
 def _same(receiver: Type, arguments: tuple[Type, ...]) -> Type:
-    """The common type of receiver and arguments: that of their difference, Numeric where one may be a Float."""
+    """The common type of receiver and arguments: that of their difference, Numeric where one may be a Float, Any where one may be a Decimal."""
     return reduce(lambda left, right: rules.arithmetic("-", left, right) or NUMERIC, arguments, receiver)
 
 
+def _number(site: Site) -> Number:
+    return Number.of(site.f, site.receiver, site.receiver_type)
+
+
+def _unsure(column: Any) -> Any:
+    return None if column is None else Unsure(column)
+
+
+def _unless_decimal(type_: Type) -> Callable[[Type, tuple[Type, ...]], Type]:
+    """The type of a method that gives Decimals for Decimals, and one other type for all else."""
+
+    def rule(receiver: Type, _: tuple[Type, ...]) -> Type:
+        if receiver.kind is Kind.DECIMAL:
+            return receiver
+        return replace(ANY, holds_decimals=True) if receiver.holds_decimals else type_
+
+    return rule
+
+
 # Absolute value, whole numbers ------------------------------------------------------------------------------------------
-def _abs(value: float) -> float:
+def _abs(value: Any) -> Any:
     if isinstance(value, int) and value == -(2**63):
         raise overflow("abs")
-    return abs(value)
+    return value.copy_abs() if isinstance(value, Decimal) else abs(value)
 
 
 def _abs_column(site: Site) -> Any:
     if site.kind is Kind.FLOAT:
         return site.f.abs(site.receiver)
+    if site.kind is Kind.DECIMAL:
+        negated = decimal_columns.negated(_number(site))
+        return None if negated is None else Unsure(site.f.when(site.receiver < 0, negated).otherwise(site.receiver))
     negated = site.f.try_subtract(site.f.lit(0).cast("bigint"), site.receiver)
     return Fallible(site.f.when(site.receiver < 0, negated).otherwise(site.receiver))
 
@@ -45,29 +76,62 @@ def _whole(name: str) -> tuple[Any, Any]:
     """`ceil` or `floor`, in Python and as a column."""
     function = getattr(math, name)
 
-    def python(value: float) -> int:
+    rounding = {"ceil": ROUND_CEILING, "floor": ROUND_FLOOR}[name]
+
+    def python(value: Any) -> Any:
+        if isinstance(value, Decimal):
+            return decimals.whole(value, rounding)
         if type(value) is float and not -_INT_LIMIT <= value < _INT_LIMIT:
             raise overflow(name)
         return int(function(value))
 
     def column(site: Site) -> Any:
-        if site.kind is Kind.INT:
+        if site.kind is Kind.INT or (site.kind is Kind.DECIMAL and not site.receiver_type.scale):
             return site.receiver
+        if site.kind is Kind.DECIMAL:
+            return getattr(site.f, name)(site.receiver).cast(f"decimal({MOST_DIGITS},0)")
         inside = (site.receiver >= site.f.lit(-_INT_LIMIT)) & (site.receiver < site.f.lit(_INT_LIMIT))
         return Fallible(site.f.when(inside, getattr(site.f, name)(site.receiver)))
 
     return python, column
 
 
-_entry("abs", "The absolute value; Int stays Int.", ("(-3.14).abs()", "3.14"), _abs, _abs_column, returns=lambda receiver, _: receiver)
-_entry("ceil", "The smallest Int that is not less.", ("3.2.ceil()", "4"), *_whole("ceil"), returns=INT)
-_entry("floor", "The largest Int that is not greater.", ("(-3.2).floor()", "-4"), *_whole("floor"), returns=INT)
+_entry("abs", "The absolute value; Int stays Int.", ("(-3.14).abs()", "3.14"), _abs, _abs_column, returns=lambda receiver, _: receiver, shown_returns="Int | Float | Decimal")
+_WHOLE: dict[str, Any] = {"returns": _unless_decimal(INT), "scale": lambda scale, args: 0, "shown_returns": "Int | Decimal"}
+_entry("ceil", "The smallest Int that is not less; of a Decimal a Decimal of scale 0.", ("3.2.ceil()", "4"), *_whole("ceil"), **_WHOLE)
+_entry("floor", "The largest Int that is not greater; of a Decimal a Decimal of scale 0.", ("(-3.2).floor()", "-4"), *_whole("floor"), **_WHOLE)
 
 
 # Rounding ---------------------------------------------------------------------------------------------------------------
 def _half_away(value: float) -> float:
     whole = float(math.trunc(value))
     return whole + math.copysign(1.0, value) if abs(value - whole) >= 0.5 else whole
+
+
+def _round(value: Any, places: int = 0) -> Any:
+    """Decimals half to even, all other numbers as Floats."""
+    return _round_decimal(value, places) if isinstance(value, Decimal) else round_half_away(value, places)
+
+
+def _round_decimal(value: Decimal, places: int) -> Decimal:
+    scale = decimals.scale_of(value)
+    if places >= scale:
+        return value
+    if places >= 0:
+        return decimals.rounded(value, places)
+    if -places > MOST_DIGITS:
+        return decimals.of_units(0, 0)
+    power = 10**-places
+    return decimals.of_units(decimals.half_even(decimals.units_of(value, scale), power * 10**scale) * power, 0)
+
+
+def _rounded_scale(scale: int, args: tuple[Any, ...]) -> int:
+    """The scale of a rounded Decimal: as many digits as a literal says, else its own."""
+    places = args[0] if args else 0
+    return max(places, 0) if type(places) is int and places <= MOST_DIGITS else scale
+
+
+_ROUNDED: dict[str, Any] = {"returns": _unless_decimal(FLOAT), "scale": _rounded_scale, "shown_returns": "Float | Decimal"}
 
 
 def round_half_away(value: float, places: int = 0) -> float:
@@ -85,6 +149,9 @@ def round_half_away(value: float, places: int = 0) -> float:
 
 def _round_column(site: Site) -> Any:
     places = site.constant(0, 0)
+    if site.kind is Kind.DECIMAL:
+        is_scale = type(places) is int and 0 <= places <= MOST_DIGITS
+        return _unsure(decimal_columns.rounded(_number(site), places)) if is_scale else None
     if places is NOT_CONSTANT or places not in _PLACES:
         return None
     power, value = site.f.lit(10.0 ** abs(places)), site.receiver.cast("double")
@@ -94,31 +161,31 @@ def _round_column(site: Site) -> Any:
     return site.f.when(site.f.abs(scaled) < site.f.lit(_EXACT), site.f.when(result == 0.0, site.f.lit(0.0)).otherwise(result)).otherwise(value)
 
 
-_entry("round", "Rounds to decimal places (0 when left out), halves away from zero.", ("3.456.round(2)", "3.46"),
-       round_half_away, _round_column, params=(Param("decimals", INT, optional=True),), returns=FLOAT)  # fmt: skip
-_entry("round_to", "Rounds to decimal places, halves away from zero.", ("19.995.round_to(2)", "20.0"),
-       round_half_away, _round_column, params=(Param("decimals", INT),), returns=FLOAT)  # fmt: skip
+_DECIMALS = "A Decimal is rounded half to even, and a literal number of places is the scale of the result."
+_entry("round", f"Rounds to decimal places (0 when left out), halves away from zero. {_DECIMALS}", ("3.456.round(2)", "3.46"),
+       _round, _round_column, params=(Param("decimals", INT, optional=True),), **_ROUNDED)  # fmt: skip
+_entry("round_to", f"Rounds to decimal places, halves away from zero. {_DECIMALS}", ("19.995.round_to(2)", "20.0"),
+       _round, _round_column, params=(Param("decimals", INT),), **_ROUNDED)  # fmt: skip
 
 
 # Comparing --------------------------------------------------------------------------------------------------------------
-def _alike(*values: float) -> list[float]:
-    """Int and Float together become Floats."""
-    return list(map(float, values)) if any(isinstance(value, float) for value in values) else list(values)
+def _chosen(choose: Callable[..., Any]) -> Callable[..., Any]:
+    """One of some numbers. With a Float all are Floats, with a Decimal all have the greatest scale."""
+
+    def python(*values: Any) -> Any:
+        types = {type(value) for value in values}
+        if Decimal not in types:
+            return choose(*(map(float, values) if float in types else values))
+        if float in types:
+            raise decimals.mixed()
+        return decimals.rounded(choose(*values), max(map(decimals.scale_of, values)))
+
+    return python
 
 
-def _min(value: float, other: float) -> float:
-    value, other = _alike(value, other)
-    return min(other, value)
-
-
-def _max(value: float, other: float) -> float:
-    value, other = _alike(value, other)
-    return max(other, value)
-
-
-def _clamp(value: float, low: float, high: float) -> float:
-    value, low, high = _alike(value, low, high)
-    return low if value < low else min(value, high)
+_min = _chosen(lambda value, other: min(other, value))
+_max = _chosen(lambda value, other: max(other, value))
+_clamp = _chosen(lambda value, low, high: low if value < low else min(value, high))
 
 
 def _columns_alike(site: Site) -> tuple[list[Any], bool]:
@@ -141,8 +208,22 @@ def _no_null(site: Site, columns: list[Any], value: Any) -> Any:
     return value
 
 
+def _decimal_columns(site: Site) -> list[Any] | None:
+    """Receiver and arguments at the greatest scale, null where one does not fit; None where none is a Decimal."""
+    types = (site.receiver_type, *site.arg_types)
+    if all(type_.kind is not Kind.DECIMAL for type_ in types):
+        return None
+    scale = max(type_.scale for type_ in types)
+    numbers = [Number.of(site.f, *one) for one in zip((site.receiver, *site.args), types, (NOT_CONSTANT, *site.constants), strict=True)]
+    return [number.at_scale(scale) for number in numbers]
+
+
 def _extreme_column(pick: Any) -> Any:
     def build(site: Site) -> Any:
+        exact = _decimal_columns(site)
+        if exact is not None:
+            small, large = pick(*exact)
+            return Unsure(_no_null(site, exact, site.f.when(small < large, exact[0]).otherwise(exact[1])))
         columns, is_float = _columns_alike(site)
         small, large = pick(*columns)
         return _no_null(site, columns, site.f.when(_less(site, small, large, is_float), columns[0]).otherwise(columns[1]))
@@ -151,14 +232,19 @@ def _extreme_column(pick: Any) -> Any:
 
 
 def _clamp_column(site: Site) -> Any:
+    exact = _decimal_columns(site)
+    if exact is not None:
+        value, low, high = exact
+        return Unsure(_no_null(site, exact, site.f.when(value < low, low).when(high < value, high).otherwise(value)))
     columns, is_float = _columns_alike(site)
     value, low, high = columns
     below, above = _less(site, value, low, is_float), _less(site, high, value, is_float)
     return _no_null(site, columns, site.f.when(below, low).when(above, high).otherwise(value))
 
 
-_OTHER = (Param("other", NUMERIC),)
-_entry("min", "The smaller of the two.", ("10.min(20)", "10"), _min, _extreme_column(lambda a, b: (a, b)), params=_OTHER, returns=_same)
-_entry("max", "The greater of the two.", ("10.max(20)", "20"), _max, _extreme_column(lambda a, b: (b, a)), params=_OTHER, returns=_same)
+_OTHER = (Param("other", NUMBER),)
+_UNITED: dict[str, Any] = {"returns": _same, "unites": True, "shown_returns": "Int | Float | Decimal"}
+_entry("min", "The smaller of the two.", ("10.min(20)", "10"), _min, _extreme_column(lambda a, b: (a, b)), params=_OTHER, **_UNITED)
+_entry("max", "The greater of the two.", ("10.max(20)", "20"), _max, _extreme_column(lambda a, b: (b, a)), params=_OTHER, **_UNITED)
 _entry("clamp", "The value, but not below `min` and not above `max`.", ("150.clamp(0, 100)", "100"), _clamp, _clamp_column,
-       params=(Param("min", NUMERIC), Param("max", NUMERIC)), returns=_same)  # fmt: skip
+       params=(Param("min", NUMBER), Param("max", NUMBER)), **_UNITED)  # fmt: skip

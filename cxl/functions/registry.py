@@ -52,6 +52,10 @@ class Builtin:
         takes_null: Whether a null receiver reaches `python`. Otherwise the result is null.
         null_arguments: Whether null arguments reach `python`. Otherwise the result is null.
         star: Whether the aggregate takes `*`.
+        unites: Whether receiver and arguments become one number, so that a Decimal and a Float are refused.
+        scale: The scale of a Decimal result, from the scale of the receiver and the values of literal arguments (NOT_CONSTANT for others).
+        needs_scale: Whether the first argument is a scale, a literal from 0 to 38, which only an Int and a Decimal may leave out.
+        shown_returns: What the signature says of the result, where `returns` is a rule.
         python: Takes the values of receiver and arguments, closures as Python callables. Raises `cxl.values.failure.CxlFailure`.
         spark: Takes a `cxl.functions.spark_call.Site` and returns a column, or None where the call has none.
     """
@@ -67,6 +71,10 @@ class Builtin:
     takes_null: bool = False
     null_arguments: bool = False
     star: bool = False
+    unites: bool = False
+    scale: Callable[[int, tuple[Any, ...]], int] | None = field(default=None, compare=False)
+    needs_scale: bool = False
+    shown_returns: str = ""
     deterministic: bool = True
     section: str = ""
     python: Callable[..., Any] | None = field(default=None, compare=False)
@@ -93,7 +101,7 @@ class Builtin:
     @property
     def signature(self) -> str:
         """The documented signature: `left(n: Int) -> String`."""
-        returns = str(self.returns) if isinstance(self.returns, Type) else "Any"
+        returns = self.shown_returns or (str(self.returns) if isinstance(self.returns, Type) else "Any")
         return f"{self.name}({_shown_params(self.params)}) -> {returns}"
 
 
@@ -107,7 +115,7 @@ def _shown_params(params: Sequence[Param]) -> str:
 
 
 def _shown_accepts(accepted: Accepts) -> str:
-    return " | ".join(map(str, accepted)) if isinstance(accepted, tuple) else str(accepted)
+    return " | ".join(one.kind.value for one in accepted) if isinstance(accepted, tuple) else str(accepted)
 
 
 def accepts(accepted: Accepts, type_: Type) -> bool:

@@ -3,7 +3,7 @@
 `Builtin.spark` takes a `Site` and returns one of these:
 
 * a column that is null where the receiver or an argument is null,
-* a `Fallible`, an `Outcome` or a `Partly`,
+* a `Fallible`, an `Outcome`, a `Partly` or an `Unsure`,
 * None where this call has no column: the interpreter evaluates it.
 
 A column never raises, because a record that fails is a value. Nothing here imports pyspark; columns are passed in.
@@ -27,6 +27,13 @@ def date_literal(f: Any, value: date) -> Any:
 @dataclass(frozen=True, slots=True)
 class Fallible:
     """A column that is null where the operation failed, and where the receiver or an argument is null."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Unsure:
+    """A column like that of `Fallible`, whose nulls may also be values that the engine cannot hold. The interpreter decides."""
 
     value: Any
 

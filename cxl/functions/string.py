@@ -4,7 +4,7 @@ from typing import Any
 
 from cxl.functions.registry import Builtin, Param, register
 from cxl.functions.spark_call import NOT_CONSTANT, Outcome, Partly, Site
-from cxl.types.types import ARRAY, BOOL, INT, STRING
+from cxl.types.types import ARRAY, BOOL, DECIMAL, INT, STRING
 from cxl.values import text
 from cxl.values.failure import MAX_TEXT, measured
 
@@ -176,7 +176,7 @@ _entry("concat", "Joins the text and the arguments; a null argument adds nothing
        ('"a".concat("b", null, "d")', "abd"),
        lambda s, *parts: _put_together("", [s, *map(text.display, parts)]),
        lambda c: c.f.concat(c.receiver, *(c.f.coalesce(arg.cast("string"), c.f.lit("")) for arg in c.args)),
-       params=(Param("parts", STRING, variadic=True, shown=True),), null_arguments=True)  # fmt: skip
+       params=(Param("parts", (STRING, DECIMAL), variadic=True, shown=True),), null_arguments=True)  # fmt: skip
 
 
 # Arrays of texts --------------------------------------------------------------------------------------------------------

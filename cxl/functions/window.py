@@ -9,7 +9,7 @@ from typing import Any
 
 from cxl.functions import aggregate
 from cxl.functions.registry import Builtin, Param, register
-from cxl.types.types import ANY, ARRAY, BOOL, INT, NUMERIC, decimal_of
+from cxl.types.types import ANY, ARRAY, BOOL, INT
 
 
 def any_true(values: Sequence[Any]) -> bool | None:
@@ -40,7 +40,7 @@ def _entry(name: str, doc: str, python: Any, returns: Any, params: tuple[Param, 
                      category="Window", section="Window Functions"))  # fmt: skip
 
 
-_FIELD, _NUMBER, _PREDICATE = (Param("field"),), (Param("field", (NUMERIC, decimal_of(0))),), (Param("predicate", BOOL),)
+_FIELD, _NUMBER, _PREDICATE = (Param("field"),), (Param("field", aggregate.NUMBER),), (Param("predicate", BOOL),)
 _OFFSET = (Param("n", INT, optional=True),)
 _entry("sum", "The running sum.", aggregate.total, aggregate.sum_type, _NUMBER)
 _entry("cumulative_sum", "The running sum, another name of `sum`.", aggregate.total, aggregate.sum_type, _NUMBER)

@@ -12,6 +12,7 @@ from cxl.functions.registry import Builtin, Param, accepts
 from cxl.runtime.context import Context
 from cxl.typed import tree
 from cxl.types.types import ANY, ARRAY, BOOL, DATE, DATE_TIME, FLOAT, INT, MAP, STRING, Kind, Type, decimal_of
+from cxl.values import decimals
 from cxl.values.failure import CxlFailure
 from cxl.values.nested import held_to_limits
 from cxl.values.operators import BINARY, UNARY, boxed, equal
@@ -78,12 +79,29 @@ def _result(expr: tree.Result) -> Evaluate:
 
 def _promote(expr: tree.Promote) -> Evaluate:
     operand = build(expr.operand)
+    if expr.type.kind is Kind.DECIMAL:
+        return _rescaled(operand, expr)
     if expr.type.kind is not Kind.FLOAT:
         return lambda frame: boxed(operand(frame))
 
     def run(frame: Frame) -> Any:
         value = operand(frame)
         return None if value is None else float(value)
+
+    return run
+
+
+def _rescaled(operand: Evaluate, expr: tree.Promote) -> Evaluate:
+    """A Decimal or an Int at a scale that is not less than its own."""
+    scale, span = expr.type.scale, expr.span
+
+    def run(frame: Frame) -> Any:
+        value = operand(frame)
+        try:
+            return None if value is None else decimals.rounded(value, scale)
+        except CxlFailure as failure:
+            failure.span = failure.span or span
+            raise
 
     return run
 
@@ -338,8 +356,8 @@ def _closure(expr: tree.Closure) -> Evaluate:
 
 def _call(expr: tree.Call) -> Evaluate:
     receiver, args, span = build(expr.receiver), [build(arg) for arg in expr.args], expr.span
-    choose = _chooser(expr)
-    to_float = expr.type.kind is Kind.FLOAT
+    choose, constants = _chooser(expr), tuple(map(tree.constant, expr.args))
+    settle = _settled(expr.type)
 
     def run(frame: Frame) -> Any:
         value = receiver(frame)
@@ -349,12 +367,23 @@ def _call(expr: tree.Call) -> Evaluate:
             return None
         try:
             result = entry.python(value, *values)
+            if entry.scale is not None and type(result) is Decimal:
+                result = decimals.rounded(result, entry.scale(decimals.scale_of(value), constants))
+            return settle(result)
         except CxlFailure as failure:
             failure.span = failure.span or span
             raise
-        return float(result) if to_float and type(result) is int else result
 
     return run
+
+
+def _settled(type_: Type) -> Callable[[Any], Any]:
+    """Bring an Int or a Decimal that a builtin returned to the type of the call."""
+    if type_.kind is Kind.DECIMAL:
+        return lambda result: None if result is None else decimals.rounded(result, type_.scale)
+    if type_.kind is Kind.FLOAT:
+        return lambda result: float(result) if type(result) is int else result
+    return lambda result: result
 
 
 def _chooser(expr: tree.Call) -> Callable[[Any, list[Any]], Builtin | None]:

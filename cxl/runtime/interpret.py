@@ -12,7 +12,7 @@ from cxl.runtime.evaluate import Evaluate, Frame, build
 from cxl.syntax.nesting_limit import ensure_room
 from cxl.typed import tree
 from cxl.typed.program import Program
-from cxl.values.dynamic import dumps
+from cxl.values.dynamic import canonical
 from cxl.values.failure import CxlFailure
 from cxl.values.operators import is_nan
 from cxl.values.text import display
@@ -227,7 +227,7 @@ def _key(value: Any) -> Any:
 
 def _dynamic_key(value: Any) -> str | None:
     """A dynamic value in a distinct key: its text, so that 1, 1.0 and "1" differ."""
-    return dumps(value)
+    return canonical(value)
 
 
 _STEPS: dict[type, Callable[[Runner, Any], Step]] = {

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from cxl.functions.spark_call import NOT_CONSTANT, date_literal
 from cxl.types.types import MOST_DIGITS, Kind, Type
 from cxl.values import decimals
+from cxl.values.dynamic import TRAILING_ZEROS, WHOLE_DECIMAL
 
 _SPARK_TYPES = {Kind.BOOL: "boolean", Kind.INT: "bigint", Kind.FLOAT: "double", Kind.DATE: "date", Kind.DATE_TIME: "timestamp"}
 _EPOCH = datetime(1970, 1, 1)
@@ -52,6 +53,12 @@ def literal(value: Any, type_: Type) -> Column:
         return F.lit(decimals.text_of(value)).cast(spark_type(type_))
     assert isinstance(value, bool | float | str)
     return F.lit(value)
+
+
+def canonical_text(stored: Column) -> Column:
+    """Return the text of dynamic values that equal values share, as `cxl.values.dynamic.canonical` writes it."""
+    whole = F.regexp_replace(stored, WHOLE_DECIMAL, "$1$2$3")
+    return F.regexp_replace(whole, TRAILING_ZEROS, "$1$2$3")
 
 
 def any_of(*conditions: Column | None) -> Column | None:

@@ -7,14 +7,26 @@ from typing import Any
 from pyspark.sql import functions as F
 
 from cxl.functions.registry import Builtin
-from cxl.functions.spark_call import NOT_CONSTANT, Fallible, Outcome, Partly, Site
+from cxl.functions.spark_call import NOT_CONSTANT, Fallible, Outcome, Partly, Site, Unsure
 from cxl.spark.columns import NUMBERS, Lowered, any_of, constant, opaque, strict
 from cxl.spark.fallback import interpreted
 from cxl.spark.inputs import Inputs
-from cxl.spark.operators import arithmetic, choice, coalesce, comparison, inverse, logical, negative
+from cxl.spark.operators import (
+    arithmetic,
+    choice,
+    coalesce,
+    comparison,
+    decimal_arithmetic,
+    inverse,
+    logical,
+    negative,
+    negative_decimal,
+    number_of,
+)
 from cxl.typed import tree
 from cxl.typed.rewrite import weight
 from cxl.types.types import BOOL, FLOAT, Kind, Type
+from cxl.values import decimals
 
 _TALLEST = 28
 """How deep a column may nest. A plan is a message of at most a hundred levels, and each level of a column takes two or three."""
@@ -22,6 +34,8 @@ MOST_COPIED = 500
 """How many nodes an expression may have with everything it reads copied into it. Beyond that, what it reads gets columns of its own."""
 _COSTS: dict[type, int] = {tree.Call: 6, tree.Match: 5, tree.If: 2}
 _LINK_COSTS = {"/": 4, "%": 4, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4}
+
+_DECIMAL_COST = 6
 
 
 class _TooTall(Exception):
@@ -38,19 +52,36 @@ class Lowering(Inputs):
 
     Args:
         height: How deep the columns made so far nest.
+        unsure: Whether a part of the expression may be null only because the engine's Decimals do not hold its value.
         weights: The sizes of values that functions bind (`cxl.typed.rewrite.weight`).
     """
 
     height: int = 0
+    unsure: bool = False
     weights: dict[int, int] = field(default_factory=dict)
 
     def lower(self, expr: tree.Expr) -> Lowered:
         """Return the expression as a column."""
-        self.height = 0
+        self.height, self.unsure = 0, False
         try:
-            return self.child(expr)
+            lowered = self.child(expr)
         except _TooTall:
             return interpreted(self, expr)
+        return self.decided(expr, lowered) if self.unsure else lowered
+
+    def decided(self, expr: tree.Expr, lowered: Lowered) -> Lowered:
+        """Return the column where nothing in it failed, elsewhere the interpreter's value and failures."""
+        suspect = lowered.failure
+        if suspect is None:
+            return lowered
+        value = lowered.value
+        if self.hoist:
+            stored = self.add(F.struct(value.alias("v"), suspect.alias("f")))
+            value, suspect = stored.getField("v"), stored.getField("f")
+        rest = interpreted(self, expr, suspect)
+        if rest.constant is not NOT_CONSTANT:
+            return rest
+        return opaque(F.when(suspect, rest.value).otherwise(value), expr.type, rest.failed)
 
     def native(self, expr: tree.Expr) -> Lowered | None:
         """Return the expression as a column of the engine's own functions, None where there is none."""
@@ -90,19 +121,31 @@ class Lowering(Inputs):
         return constant(node.value, node.type)
 
     def promote(self, node: tree.Promote) -> Lowered | None:
-        """Int to Float."""
+        """Int to Float, Int or Decimal to a greater scale."""
         operand = self.child(node.operand)
+        if node.type.kind is Kind.DECIMAL:
+            return self.rescaled(node, operand)
         if node.type.kind is not Kind.FLOAT:
             return None
         if operand.constant is not NOT_CONSTANT:
             return constant(float(operand.constant), FLOAT)
         return strict(operand.value.cast("double"), node.type, [operand])
 
+    def rescaled(self, node: tree.Promote, operand: Lowered) -> Lowered:
+        """A Decimal or an Int at a greater scale."""
+        number = number_of(operand)
+        fits = number.always_fits(node.type.scale)
+        if operand.constant is not NOT_CONSTANT and fits:
+            return constant(decimals.rounded(operand.constant, node.type.scale), node.type)
+        return strict(number.at_scale(node.type.scale), node.type, [operand], fallible=not fits)
+
     def unary(self, node: tree.Unary) -> Lowered | None:
         """`-` or `not`."""
-        if node.operand.type.kind not in (Kind.INT, Kind.FLOAT, Kind.BOOL):
+        if node.operand.type.kind not in (Kind.INT, Kind.FLOAT, Kind.DECIMAL, Kind.BOOL):
             return None
         operand = self.child(node.operand)
+        if node.type.kind is Kind.DECIMAL:
+            return self.doubted(negative_decimal(operand))
         return negative(operand) if node.op == "-" else inverse(operand, node.type)
 
     def binary(self, node: tree.Binary) -> Lowered | None:
@@ -112,8 +155,25 @@ class Lowering(Inputs):
             return None
         value = self.child(first)
         for link in chain:
-            value = self.grown(_operation(link, value, self.child(link.right)), _LINK_COSTS.get(link.op, 1))
+            made = self.operation(link, value, self.child(link.right))
+            if made is None:
+                return None
+            value = self.grown(made, _DECIMAL_COST if _has_decimal(link) else _LINK_COSTS.get(link.op, 1))
         return value
+
+    def operation(self, link: tree.Binary, left: Lowered, right: Lowered) -> Lowered | None:
+        """One operation of a chain; None where engines have no column for it."""
+        if link.type.kind is Kind.DECIMAL:
+            return self.doubted(decimal_arithmetic(link.op, left, right, link.type))
+        if link.op in tree.ARITHMETIC:
+            return arithmetic(link.op, left, right, link.type)
+        operate = comparison if link.op in tree.COMPARISON else logical
+        return operate(link.op, left, right, link.type)
+
+    def doubted(self, lowered: Lowered | None) -> Lowered | None:
+        """Remember that the interpreter decides about nulls."""
+        self.unsure = self.unsure or lowered is not None
+        return lowered
 
     def coalesce(self, node: tree.Coalesce) -> Lowered | None:
         """`left ?? right`."""
@@ -176,7 +236,11 @@ class Lowering(Inputs):
         constants = tuple(arg.constant for arg in args)
         site = Site(F, receiver.value, tuple(arg.value for arg in args), node.receiver.type, types, constants)
         answer = entry.spark(site)
-        return self.partly(node, answer, [receiver, *args]) if isinstance(answer, Partly) else _answer(answer, node.type, [receiver, *args])
+        if isinstance(answer, Partly):
+            return self.partly(node, answer, [receiver, *args])
+        if isinstance(answer, Unsure):
+            return self.doubted(strict(answer.value, node.type, [receiver, *args], fallible=True))
+        return _answer(answer, node.type, [receiver, *args])
 
     def partly(self, node: tree.Call, answer: Partly, parts: list[Lowered]) -> Lowered:
         """The column where it is sure, elsewhere the interpreter's value and failures."""
@@ -186,11 +250,8 @@ class Lowering(Inputs):
         return opaque(F.when(answer.sure, answer.value).otherwise(rest.value), node.type, any_of(*(part.failure for part in parts), rest.failed))
 
 
-def _operation(link: tree.Binary, left: Lowered, right: Lowered) -> Lowered:
-    if link.op in tree.ARITHMETIC:
-        return arithmetic(link.op, left, right, link.type)
-    operate = comparison if link.op in tree.COMPARISON else logical
-    return operate(link.op, left, right, link.type)
+def _has_decimal(link: tree.Binary) -> bool:
+    return Kind.DECIMAL in (link.left.type.kind, link.right.type.kind)
 
 
 def _answer(answer: Any, type_: Type, parts: list[Lowered]) -> Lowered | None:

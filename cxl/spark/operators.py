@@ -10,9 +10,12 @@ from functools import reduce
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from cxl.functions import decimal_columns
+from cxl.functions.decimal_columns import Number
 from cxl.functions.spark_call import NOT_CONSTANT
-from cxl.spark.columns import Lowered, any_of, opaque, strict
+from cxl.spark.columns import Lowered, any_of, constant, opaque, strict
 from cxl.types.types import Kind, Type
+from cxl.values import decimals
 
 _INT_MIN = -(2**63)
 Build = Callable[[Column, Column], Column]
@@ -59,10 +62,31 @@ def inverse(operand: Lowered, type_: Type) -> Lowered:
     return strict(~operand.value, type_, [operand])
 
 
+# Decimals ---------------------------------------------------------------------------------------------------------------
+def number_of(part: Lowered) -> Number:
+    """Return a Decimal or an Int as a column that `decimal_columns` computes with."""
+    return Number.of(F, part.value, part.type, part.constant)
+
+
+def decimal_arithmetic(op: str, left: Lowered, right: Lowered, type_: Type) -> Lowered | None:
+    """`+ - * / %` of Decimals and Ints: null where the engine cannot hold a number, too. None where there is no column."""
+    value = decimal_columns.arithmetic(op, number_of(left), number_of(right))
+    return None if value is None else strict(value, type_, [left, right], fallible=True)
+
+
+def negative_decimal(operand: Lowered) -> Lowered | None:
+    """Unary `-` of a Decimal."""
+    if operand.constant is not NOT_CONSTANT:
+        return constant(decimals.negate(operand.constant), operand.type)
+    value = decimal_columns.negated(number_of(operand))
+    return None if value is None else strict(value, operand.type, [operand], fallible=True)
+
+
 # Comparisons ------------------------------------------------------------------------------------------------------------
 def comparison(op: str, left: Lowered, right: Lowered, type_: Type) -> Lowered:
     """`== != < <= > >=` of two values of one type; null where one of them is."""
-    return strict(_COMPARISONS[op](left, right), type_, [left, right])
+    compare = _DECIMAL_COMPARISONS if Kind.DECIMAL in (left.type.kind, right.type.kind) else _COMPARISONS
+    return strict(compare[op](left, right), type_, [left, right])
 
 
 def _less(left: Lowered, right: Lowered, or_equal: bool) -> Column:
@@ -87,6 +111,25 @@ _COMPARISONS: dict[str, Callable[[Lowered, Lowered], Column]] = {
     "==": _equal, "!=": lambda a, b: ~_equal(a, b),
     "<": lambda a, b: _less(a, b, False), "<=": lambda a, b: _less(a, b, True),
     ">": lambda a, b: _less(b, a, False), ">=": lambda a, b: _less(b, a, True),
+}  # fmt: skip
+
+
+def _decimals_less(or_equal: bool) -> Callable[[Lowered, Lowered], Column]:
+    def compare(left: Lowered, right: Lowered) -> Column:
+        found: Column = decimal_columns.less(number_of(left), number_of(right), or_equal)
+        return found
+
+    return compare
+
+
+def _decimals_equal(left: Lowered, right: Lowered) -> Column:
+    found: Column = decimal_columns.equal(number_of(left), number_of(right))
+    return found
+
+
+_DECIMAL_COMPARISONS: dict[str, Callable[[Lowered, Lowered], Column]] = {
+    "==": _decimals_equal, "!=": lambda a, b: ~_decimals_equal(a, b), "<": _decimals_less(False), "<=": _decimals_less(True),
+    ">": lambda a, b: _decimals_less(False)(b, a), ">=": lambda a, b: _decimals_less(True)(b, a),
 }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from cxl.functions.spark_call import NOT_CONSTANT
 from cxl.runtime.interpret import nan_message
-from cxl.spark.columns import Lowered, any_of, both
+from cxl.spark.columns import Lowered, any_of, both, canonical_text
 from cxl.spark.fallback import failures, fan_out, interpreted
 from cxl.spark.inputs import Context
 from cxl.spark.lowering import MOST_COPIED, Lowering
@@ -259,7 +259,9 @@ class _Layers:
 
 
 def _one_zero(key: Lowered) -> Column:
-    """A value of a distinct key, with 0.0 for -0.0."""
+    """A value of a distinct key, with 0.0 for -0.0, and Decimals in one spelling for all scales."""
+    if key.type.holds_decimals:
+        return canonical_text(key.value)
     return F.when(key.value == 0.0, F.lit(0.0)).otherwise(key.value) if key.type.kind is Kind.FLOAT else key.value
 
 

@@ -10,12 +10,13 @@ from cxl.functions.registry import Builtin, load
 from cxl.lazy_imports import pa, pc
 from cxl.runtime.context import Context
 from cxl.runtime.evaluate import Frame, build
-from cxl.runtime.interpret import Runner
+from cxl.runtime.interpret import Output, Runner
 from cxl.syntax import ast
 from cxl.syntax.nesting_limit import ensure_room
 from cxl.typed import tree
 from cxl.typed.program import Program
 from cxl.types.types import MOST_DIGITS, STRING, Kind, Type
+from cxl.values import decimals
 from cxl.values.dynamic import dumps, loads
 from cxl.values.failure import CxlFailure
 from cxl.values.operators import is_nan
@@ -105,6 +106,8 @@ def encode(value: Any, type_: Type) -> Any:
     """Return a value as its column holds it. A dynamic NaN is not null, because emitting it fails."""
     if type_.is_dynamic:
         return NAN if is_nan(value) else dumps(value)
+    if type_.kind is Kind.DECIMAL:
+        return None if value is None else decimals.rounded(value, type_.scale)
     return float(value) if type_.kind is Kind.FLOAT and value is not None else value
 
 
@@ -200,15 +203,17 @@ def fan_out_type(program: Program) -> Any:
 
 def _emitted(runner: Runner, program: Program, record: dict[str, Any], context: Context) -> list[dict[str, Any]] | None:
     try:
-        outputs = runner.outputs(record, context)
+        return [_row(program, one) for one in runner.outputs(record, context)]
     except CxlFailure:
         return None
-    return [
+
+
+def _row(program: Program, one: Output) -> dict[str, Any]:
+    return (
         {f"e{i}": encode(one.fields.get(name), type_) for i, (name, type_) in enumerate(program.output.items())}
         | {f"m{i}": encode(one.meta.get(name), type_) for i, (name, type_) in enumerate(program.meta.items())}
         | ({"names": ",".join(one.fields)} if program.is_uneven else {})
-        for one in outputs
-    ]  # fmt: skip
+    )  # fmt: skip
 
 
 def failure_of(runner: Runner, record: Mapping[str, Any], context: Context) -> CxlFailure | None:

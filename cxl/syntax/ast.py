@@ -86,6 +86,7 @@ class Binary(Node):
 class Coalesce(Node):
     """`left ?? right`."""
 
+    op_span: Span
     left: "Expr"
     right: "Expr"
 

@@ -6,6 +6,7 @@ Every method gets what the rule read, tokens included, because places are made f
 import re
 import threading
 from datetime import date
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cxl.diagnostics.source import Span
@@ -111,8 +112,8 @@ class TreeBuilder(threading.local):
 
     def coalesce(self, parts: Parts) -> ast.Coalesce:
         """`left ?? right`."""
-        left, _, right = parts
-        return ast.Coalesce(left.span.to(right.span), left, right)
+        left, operator, right = parts
+        return ast.Coalesce(left.span.to(right.span), span_of(operator), left, right)
 
     def binary(self, parts: Parts) -> ast.Binary:
         """`left op right`."""
@@ -161,6 +162,10 @@ class TreeBuilder(threading.local):
     def float(self, parts: Parts) -> ast.Literal:
         """A number with a point."""
         return ast.Literal(span_of(parts[0]), "float", float(parts[0]))
+
+    def decimal(self, parts: Parts) -> ast.Literal:
+        """A Decimal: digits and the letter d. The value keeps zeros at its end."""
+        return ast.Literal(span_of(parts[0]), "decimal", Decimal(parts[0][:-1]))
 
     def string(self, parts: Parts) -> ast.Literal:
         """A text; a backslash before an ordinary character stays."""

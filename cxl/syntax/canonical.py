@@ -50,6 +50,8 @@ def _literal(node: ast.Literal) -> tuple[str, int]:
         return string_text(node.value), 9
     if node.kind == "date":
         return f"#{node.value.isoformat()}#", 9
+    if node.kind == "decimal":
+        return f"{node.value:f}d", 9
     return _number_text(node.value) if node.kind == "float" else json.dumps(node.value), 9
 
 

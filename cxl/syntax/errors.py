@@ -15,6 +15,7 @@ from cxl.diagnostics.source import Span
 from cxl.syntax.ast import TRACE_LEVELS
 from cxl.syntax.nesting_limit import MAX_DEPTH, MAX_EACH
 from cxl.syntax.tables import MAX_INT, keywords
+from cxl.types.types import MOST_DIGITS
 from cxl.values.nested import MAX_NESTED
 
 NAMES = {
@@ -342,7 +343,7 @@ def _shown(token: Token) -> str:
 
 
 def _glued(text: str) -> tuple[str, str, str]:
-    return "CXL-P004", f"malformed number '{text}'", "numbers have digits and one point: no exponent, no '_', no suffix"
+    return "CXL-P004", f"malformed number '{text}'", "numbers have digits and one point: no exponent and no '_'; the one suffix is d, of a Decimal: 1.50d"
 
 
 def _large_int(text: str) -> tuple[str, str, str]:
@@ -352,6 +353,11 @@ def _large_int(text: str) -> tuple[str, str, str]:
 
 def _large_float(text: str) -> tuple[str, str, str]:
     return "CXL-P005", "number does not fit a 64-bit float", "the largest is about 1.8 times 10 to the power of 308"
+
+
+def _large_decimal(text: str) -> tuple[str, str, str]:
+    help = f"a Decimal has at most {MOST_DIGITS} digits, leading zeros apart, and at most {MOST_DIGITS} behind the point"
+    return "CXL-P005", f"Decimal of more than {MOST_DIGITS} digits", help
 
 
 def _long_string(text: str) -> tuple[str, str, str]:
@@ -379,6 +385,6 @@ def _other(text: str) -> tuple[str, str, str]:
 
 
 _NO_TOKEN: Mapping[str, Callable[[str], tuple[str, str, str]]] = {
-    "GLUED_NUMBER": _glued, "NO_INT": _large_int, "NO_FLOAT": _large_float, "NO_STRING": _long_string, "OPEN_STRING": _open_string,
+    "GLUED_NUMBER": _glued, "NO_INT": _large_int, "NO_FLOAT": _large_float, "NO_DECIMAL": _large_decimal, "NO_STRING": _long_string, "OPEN_STRING": _open_string,
     "NO_DATE": _no_date, "FOREIGN": _foreign, "OTHER": _other,
 }  # fmt: skip

@@ -7,7 +7,7 @@ from cxl.syntax import ast
 from cxl.syntax.nesting_limit import MAX_DEPTH
 
 _OPERANDS = frozenset(
-    ["INT", "FLOAT", "STRING", "DATE", "TRUE", "FALSE", "NULL", "NOW", "NAME", "IT", "OUTER", "FOR", "DOLLAR", "LPAR", "LSQB", "OPEN_MAP", "IF", "MATCH"]
+    ["INT", "FLOAT", "DECIMAL", "STRING", "DATE", "TRUE", "FALSE", "NULL", "NOW", "NAME", "IT", "OUTER", "FOR", "DOLLAR", "LPAR", "LSQB", "OPEN_MAP", "IF", "MATCH"]
 )  # fmt: skip
 _DEEPER = ("(", "[", "{", ".", "-", "??", "not", "if", "match")
 

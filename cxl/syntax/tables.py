@@ -20,6 +20,7 @@ from lark.parsers.lalr_analysis import Shift
 from lark.parsers.lalr_parser_state import ParserState
 
 from cxl.syntax.builder import TreeBuilder, calendar_day
+from cxl.types.types import MOST_DIGITS
 
 GRAMMAR = Path(__file__).with_name("grammar.lark")
 TABLES = Path(__file__).with_name("tables.json")
@@ -91,6 +92,11 @@ def _float(token: Token) -> Token:
     return _without_value(token) if len(token) > 300 and math.isinf(float(token)) else token
 
 
+def _decimal(token: Token) -> Token:
+    whole, _, fraction = token[:-1].partition(".")
+    return _without_value(token) if len(fraction) > MOST_DIGITS or len((whole + fraction).lstrip("0")) > MOST_DIGITS else token
+
+
 def _string(token: Token) -> Token:
     return _without_value(token) if len(token) > LONGEST_LITERAL // 4 and literal_bytes(token) > LONGEST_LITERAL else token
 
@@ -108,7 +114,7 @@ def literal_bytes(literal: str) -> int:
     return len(literal[1:-1].encode(errors="surrogatepass"))
 
 
-_CHECKS: Mapping[str, Callable[[Token], Token]] = {"INT": _int, "FLOAT": _float, "STRING": _string, "DATE": _date}
+_CHECKS: Mapping[str, Callable[[Token], Token]] = {"INT": _int, "FLOAT": _float, "DECIMAL": _decimal, "STRING": _string, "DATE": _date}
 
 # Lark -------------------------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,8 @@ def shape(value: Any) -> Any:
         return ("Binary", shape(first), *((link.op, shape(link.right)) for link in chain))
     if isinstance(value, tree.Literal):
         return ("Literal", value.type.kind, repr(value.value))
+    if isinstance(value, tree.Promote):
+        return ("Promote", value.type.kind, value.type.scale, shape(value.operand))
     if isinstance(value, tree.Expr | tree.Arm | tree.Entry):
         return (type(value).__name__, *(shape(getattr(value, part.name)) for part in fields(value) if part.name not in _SKIPPED))
     if isinstance(value, tuple):

@@ -13,6 +13,7 @@ from typing import Literal as OneOf
 
 from cxl.diagnostics.source import Span
 from cxl.functions.registry import Builtin
+from cxl.functions.spark_call import NOT_CONSTANT
 from cxl.types.types import Type
 
 ArithmeticOp = OneOf["+", "-", "*", "/", "%"]
@@ -338,6 +339,13 @@ def spine(expr: Binary) -> tuple[Expr, list[Binary]]:
     while isinstance(chain[-1].left, Binary):
         chain.append(chain[-1].left)
     return chain[-1].left, chain[::-1]
+
+
+def constant(expr: Expr) -> Any:
+    """Return the value of a literal, also of one behind a minus sign; NOT_CONSTANT for any other expression."""
+    if isinstance(expr, Unary) and expr.op == "-" and isinstance(expr.operand, Literal) and type(expr.operand.value) is int:
+        return -expr.operand.value
+    return expr.value if isinstance(expr, Literal) else NOT_CONSTANT
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:

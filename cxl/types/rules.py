@@ -4,10 +4,15 @@ A rule returns None where it does not take the operands together. An unknown typ
 gives null for a value of the wrong type.
 """
 
-from cxl.types.types import ANY, BOOL, FLOAT, INT, NULL, NUMERIC, STRING, Kind, Type, combined, unify
+from collections.abc import Iterable
+from dataclasses import replace
+
+from cxl.types.types import ANY, BOOL, FLOAT, INT, MOST_DIGITS, NULL, NUMERIC, STRING, Kind, Type, combined, decimal_of, unify
 
 _NUMBERS = (Kind.INT, Kind.FLOAT, Kind.NUMERIC)
 _UNKNOWN = (Kind.ANY, Kind.NULL)
+QUOTIENT_SCALE = 12
+"""The scale that a quotient and a mean of Decimals have at least."""
 
 
 def arithmetic(op: str, left: Type, right: Type) -> Type | None:
@@ -19,7 +24,7 @@ def arithmetic(op: str, left: Type, right: Type) -> Type | None:
 
 
 def _takes(op: str, type_: Type) -> bool:
-    return type_.kind in _NUMBERS or type_.kind in _UNKNOWN or (op == "+" and type_.kind is Kind.STRING)
+    return type_.kind in _NUMBERS or type_.kind is Kind.DECIMAL or type_.kind in _UNKNOWN or (op == "+" and type_.kind is Kind.STRING)
 
 
 def _maybe_null(type_: Type) -> bool:
@@ -28,6 +33,8 @@ def _maybe_null(type_: Type) -> bool:
 
 def _arithmetic_base(op: str, left: Type, right: Type) -> Type | None:
     kinds = {left.kind, right.kind}
+    if Kind.DECIMAL in kinds:
+        return _decimal_base(op, left, right)
     if Kind.NULL in kinds:
         return (right if left.kind is Kind.NULL else left).base
     if Kind.STRING in kinds:
@@ -36,7 +43,31 @@ def _arithmetic_base(op: str, left: Type, right: Type) -> Type | None:
         return FLOAT
     if kinds == {Kind.INT}:
         return INT
+    if left.holds_decimals or right.holds_decimals:
+        return replace(ANY, holds_decimals=True)
     return ANY if kinds == {Kind.ANY} and op == "+" else NUMERIC
+
+
+def _decimal_base(op: str, left: Type, right: Type) -> Type | None:
+    """Of a Decimal with a number; None for a Float, and where a product has more than 38 digits behind the point."""
+    kinds = {left.kind, right.kind}
+    if kinds & {Kind.STRING, Kind.FLOAT}:
+        return None
+    if kinds & {Kind.ANY, Kind.NUMERIC}:
+        return replace(ANY, holds_decimals=True)
+    if op == "*":
+        return None if left.scale + right.scale > MOST_DIGITS else decimal_of(left.scale + right.scale)
+    return quotient(left, right) if op == "/" else decimal_of(max(left.scale, right.scale))
+
+
+def quotient(*types: Type) -> Type:
+    """Return the type of a quotient or a mean of Decimals and Ints."""
+    return decimal_of(max(QUOTIENT_SCALE, *(type_.scale for type_ in types)))
+
+
+def mixes(types: Iterable[Type]) -> bool:
+    """Whether a Decimal and a Float are among the types, which never become one number."""
+    return {type_.kind for type_ in types} >= {Kind.DECIMAL, Kind.FLOAT}
 
 
 def comparison(op: str, left: Type, right: Type) -> Type | None:
@@ -63,8 +94,8 @@ def is_condition(type_: Type) -> bool:
 def negation(operand: Type) -> Type | None:
     """Unary `-`."""
     if operand.kind is Kind.ANY:
-        return NUMERIC.or_null
-    return operand if operand.kind in _NUMBERS or operand.kind is Kind.NULL else None
+        return operand if operand.holds_decimals else NUMERIC.or_null
+    return operand if operand.kind in (*_NUMBERS, Kind.DECIMAL, Kind.NULL) else None
 
 
 def inversion(operand: Type) -> Type | None:

@@ -78,6 +78,8 @@ NULL = Type(Kind.NULL)
 BOOL = Type(Kind.BOOL)
 INT = Type(Kind.INT)
 FLOAT = Type(Kind.FLOAT)
+DECIMAL = Type(Kind.DECIMAL)
+"""A Decimal of any scale, where types are accepted; as the type of a value, one of scale 0."""
 STRING = Type(Kind.STRING)
 DATE = Type(Kind.DATE)
 DATE_TIME = Type(Kind.DATE_TIME)
@@ -85,6 +87,11 @@ ARRAY = Type(Kind.ARRAY)
 MAP = Type(Kind.MAP)
 NUMERIC = Type(Kind.NUMERIC)
 ANY = Type(Kind.ANY)
+
+
+def element_of(holder: Type) -> Type:
+    """Return the type of an element of an array or a map."""
+    return replace(ANY, holds_decimals=holder.may_be_decimal)
 
 
 def decimal_of(scale: int) -> Type:

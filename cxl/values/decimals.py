@@ -16,16 +16,15 @@ Functions here raise CxlFailure where a result needs more than 38 digits. Interm
 """
 
 import decimal
+import math
 import re
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final
 
+from cxl.types.rules import QUOTIENT_SCALE
 from cxl.types.types import MOST_DIGITS
 from cxl.values.failure import CxlFailure, division_by_zero
 
-QUOTIENT_SCALE: Final = 12
-"""The scale that a quotient and a mean have at least."""
 _EXACT = decimal.Context(prec=MOST_DIGITS, rounding=decimal.ROUND_HALF_EVEN, traps=[decimal.InvalidOperation, decimal.Rounded])
 """Fails where a result needs more digits."""
 _ROUNDING = decimal.Context(prec=MOST_DIGITS, rounding=decimal.ROUND_HALF_EVEN, traps=[decimal.InvalidOperation])
@@ -147,6 +146,11 @@ def rounded(value: Decimal | int, scale: int) -> Decimal:
         raise overflow(f"at scale {scale}") from None
 
 
+def whole(value: Decimal, rounding: str) -> Decimal:
+    """Return the whole number next to a value, at scale 0."""
+    return _unsigned(value.to_integral_value(rounding, _WIDE))
+
+
 def exactly(value: Decimal | int, scale: int) -> Decimal | None:
     """Return the value at a scale from 0 to 38, None where digits other than zero would be lost or it does not fit."""
     try:
@@ -154,12 +158,6 @@ def exactly(value: Decimal | int, scale: int) -> Decimal | None:
     except decimal.InvalidOperation:
         return None
     return _unsigned(found) if found == value else None
-
-
-def alike(*values: Decimal | int) -> list[Decimal]:
-    """Return Decimals and Ints with the greatest scale among them."""
-    scale = max(map(scale_of, values))
-    return [rounded(value, scale) for value in values]
 
 
 def canonical(value: Decimal) -> Decimal | int:
@@ -198,6 +196,8 @@ def _exponent(sign: str | None, digits: str | None) -> int:
 
 def from_float(value: float, scale: int) -> Decimal | None:
     """Return a Float's shortest digits, rounded half to even to a scale; None where they do not fit, and for NaN and the infinities."""
+    if not math.isfinite(value):
+        return None
     try:
         return _unsigned(_ROUNDING.quantize(Decimal(repr(value)), _QUANTA[scale]))
     except decimal.InvalidOperation:

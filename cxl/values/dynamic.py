@@ -24,6 +24,10 @@ MARK: Final = "E0"
 _JSON_STRING: Final = r'("[^"\\]*(?:\\.[^"\\]*)*")'
 MARKED: Final = _JSON_STRING + "|E0"
 """A string of a stored text, which stays unchanged, or the mark of a Decimal. Replaced by the first group it gives plain digits, on every engine."""
+WHOLE_DECIMAL: Final = _JSON_STRING + r"|(^|[\[,:])(-?[0-9]+)(?:\.0+)?E0"
+"""A string, or a Decimal that is whole. Replaced by the groups 1 to 3 it is spelled as an Int."""
+TRAILING_ZEROS: Final = _JSON_STRING + r"|(-?[0-9]+\.[0-9]*[1-9])0+(E0)"
+"""A string, or a Decimal with zeros at its end. Replaced by the groups 1 to 3 it has none."""
 _MARKED_NUMBER = re.compile(_JSON_STRING + r"|(-?[0-9]+(?:\.[0-9]+)?)E0")
 
 

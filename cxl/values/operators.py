@@ -3,9 +3,11 @@
 import math
 from collections.abc import Callable
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
-from cxl.values.dynamic import dumps
+from cxl.values import decimals
+from cxl.values.dynamic import canonical
 from cxl.values.failure import division_by_zero, measured, overflow
 from cxl.values.text import date_text, date_time_text
 
@@ -24,6 +26,16 @@ def is_number(value: Any) -> bool:
     return type(value) is int or type(value) is float
 
 
+def _meet(left: Any, right: Any) -> bool:
+    """Whether it is a Decimal with a Decimal or an Int. Raises CxlFailure for a Decimal and a Float."""
+    types = {type(left), type(right)}
+    if Decimal not in types:
+        return False
+    if float in types:
+        raise decimals.mixed()
+    return types <= {Decimal, int}
+
+
 def add(left: Any, right: Any) -> Any:
     """`+` of numbers, or of two strings."""
     if type(left) is int and type(right) is int:
@@ -33,27 +45,31 @@ def add(left: Any, right: Any) -> Any:
     if type(left) is str and type(right) is str:
         measured(len(left) + len(right))
         return left + right
-    return None
+    return decimals.add(left, right) if _meet(left, right) else None
 
 
 def subtract(left: Any, right: Any) -> Any:
     """`-` of numbers."""
     if type(left) is int and type(right) is int:
         return _fits(left - right, "-")
-    return left - right if is_number(left) and is_number(right) else None
+    if is_number(left) and is_number(right):
+        return left - right
+    return decimals.subtract(left, right) if _meet(left, right) else None
 
 
 def multiply(left: Any, right: Any) -> Any:
     """`*` of numbers."""
     if type(left) is int and type(right) is int:
         return _fits(left * right, "*")
-    return left * right if is_number(left) and is_number(right) else None
+    if is_number(left) and is_number(right):
+        return left * right
+    return decimals.multiply(left, right) if _meet(left, right) else None
 
 
 def divide(left: Any, right: Any) -> Any:
     """`/`. The quotient of two integers is truncated toward zero."""
     if not (is_number(left) and is_number(right)):
-        return None
+        return decimals.divide(left, right) if _meet(left, right) else None
     if right == 0:
         raise division_by_zero()
     if type(left) is int and type(right) is int:
@@ -65,7 +81,7 @@ def divide(left: Any, right: Any) -> Any:
 def remainder(left: Any, right: Any) -> Any:
     """`%`. It has the sign of the dividend."""
     if not (is_number(left) and is_number(right)):
-        return None
+        return decimals.remainder(left, right) if _meet(left, right) else None
     if right == 0:
         raise division_by_zero()
     if type(left) is int and type(right) is int:
@@ -78,6 +94,8 @@ def negate(value: Any) -> Any:
     """Unary `-`."""
     if type(value) is int and value == INT_MIN:
         raise overflow("negation operation")
+    if type(value) is Decimal:
+        return decimals.negate(value)
     return -value if is_number(value) else None
 
 
@@ -90,14 +108,14 @@ def invert(value: Any) -> Any:
 
 
 def equal(left: Any, right: Any) -> bool | None:
-    """`==`. Null equals null; arrays and maps are equal where their texts are."""
+    """`==`. Null equals null; Decimals and Ints are equal by value; arrays and maps where their texts are."""
     if left is None or right is None:
         return None
     if is_number(left) and is_number(right):
         return bool(left == right) if type(left) is type(right) else float(left) == float(right)
     if type(left) is not type(right):
-        return False
-    return dumps(left) == dumps(right) if isinstance(left, list | dict) else bool(left == right)
+        return _meet(left, right) and bool(left == right)
+    return canonical(left) == canonical(right) if isinstance(left, list | dict) else bool(left == right)
 
 
 def unequal(left: Any, right: Any) -> bool | None:
@@ -112,7 +130,9 @@ def _ordering(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool 
             return None
         if type(left) is type(right):
             return False if isinstance(left, list | dict) else compare(left, right)
-        return compare(float(left), float(right)) if is_number(left) and is_number(right) else False
+        if is_number(left) and is_number(right):
+            return compare(float(left), float(right))
+        return _meet(left, right) and compare(left, right)
 
     return ordered
 

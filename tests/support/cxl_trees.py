@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from cxl.diagnostics.source import Span
 from cxl.syntax import ast
 from cxl.syntax.tables import keywords
+from cxl.values.decimals import of_units
 
 HERE = Span(0, 0)
 BINARY = ["+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "and", "or"]
@@ -25,6 +26,7 @@ texts = st.text(st.one_of(st.sampled_from("\\\"'ntr{}#\n\t\r "), st.characters(c
 literals = st.one_of(
     st.integers(0, 2**63 - 1).map(lambda value: ast.Literal(HERE, "int", value)),
     st.floats(0, allow_infinity=False, allow_nan=False).map(lambda value: ast.Literal(HERE, "float", abs(value))),
+    st.tuples(st.integers(0, 10**38 - 1), st.integers(0, 38)).map(lambda pair: ast.Literal(HERE, "decimal", of_units(*pair))),
     texts.map(lambda value: ast.Literal(HERE, "string", value)),
     st.dates().map(lambda value: ast.Literal(HERE, "date", value)),
     st.booleans().map(lambda value: ast.Literal(HERE, "bool", value)),
@@ -52,7 +54,7 @@ def _grown(inner):
     return st.one_of(
         st.builds(ast.Unary, here, st.sampled_from(["-", "not"]), inner),
         st.builds(ast.Binary, here, st.sampled_from(BINARY), here, inner, inner),
-        st.builds(ast.Coalesce, here, inner, inner),
+        st.builds(ast.Coalesce, here, here, inner, inner),
         st.builds(ast.If, here, inner, inner, st.none() | inner),
         st.builds(ast.Match, here, st.none() | inner, arms),
         st.builds(ast.MethodCall, here, inner, members, here, method_args),
