@@ -122,8 +122,8 @@ class Memory:
 
     @property
     def values(self) -> RunValues:
-        """No system variables."""
-        return RunValues.none()
+        """No system variables but the epoch."""
+        return RunValues(epoch=self.epoch)
 
     @property
     def first(self) -> bool:

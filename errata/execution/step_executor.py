@@ -317,7 +317,7 @@ class StepExecutor:
         epoch.state.prepare()
         if head is not None:
             check_content(epoch.state, head, {path: epoch.tables.by_path(path).data_files() for path in epoch.tables.existing()})
-        values = RunValues(self._system_values(), labels_of(self.sources), {node.name: node.constants for node in plan})
+        values = RunValues(self._system_values(), labels_of(self.sources), {node.name: node.constants for node in plan}, epoch=epoch.number)
         nodes = {name: one for name, one in (head.nodes if head else {}).items() if name in plan.nodes or name == TRIGGERS}
         run = RunState(engine, epoch.tables, epoch.number, values, scalar_inputs=ScalarInputs.of(plan, nodes), folded=head.folded if head else {})
         for name, counts in nodes.items():

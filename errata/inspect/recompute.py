@@ -101,6 +101,8 @@ def incomparable(plan: Plan, head: Entry) -> dict[str, str]:
             found[node.name] = f"{node.name} changed since epoch {head.epoch}"
         elif not node.operator.deterministic:
             found[node.name] = f"{node.name} reads what is another in every run"
+        elif node.operator.remembers:
+            found[node.name] = f"{node.name} tells what earlier runs published"
         elif above:
             found[node.name] = above[0]
     return found

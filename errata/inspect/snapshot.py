@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from changelog.columns import column
 from changelog.forms.frames import Origin, originating
 from changelog.keys.positions import row_label
-from changelog.lazy_imports import F, pa
+from changelog.lazy_imports import pa
 from changelog.spark_algebra import diff
 from cxl import CxlErrors, CxlFailure, compile_program
 from cxl.runtime.context import Context
@@ -25,7 +25,8 @@ from errata.core.failures import Usage
 from errata.core.options import LogFilter
 from errata.plan.plan import Node, Plan
 from errata.state.committed_node import CommittedNode, in_order, paired
-from errata.state.node_tables import Tables, folded, stored_rows
+from errata.state.node_tables import Tables, accepted, folded, stored_rows
+from errata.state.ordered_rows import FILE_ORDER
 from errata.state.source_files import files_before, undeclared
 from errata.state.stream_forms import TIMED, Stream, columns, formed
 from errata.state.undeclared_columns import Shape, agreed, expanded
@@ -145,15 +146,15 @@ class Snapshot:
 
     def _rows(self, node: CommittedNode, epochs: tuple[int, int]) -> DataFrame:
         if node.persisted:
-            return _accepted(stored_rows(self.engine, self._table(node), epochs).as_frame())
+            return accepted(stored_rows(self.engine, self._table(node), epochs).as_frame())
         tables, planned, values = self._derived(node, epochs[0])
-        return _accepted(tables.rows(self.engine, planned, values, epochs=epochs).as_frame())
+        return accepted(tables.rows(self.engine, planned, values, epochs=epochs).as_frame())
 
     def _live(self, node: CommittedNode, at: int) -> DataFrame:
         if node.persisted:
-            return _accepted(folded(self.engine, self._table(node), at).as_frame())
+            return accepted(folded(self.engine, self._table(node), at).as_frame())
         tables, planned, values = self._derived(node, at + 1 if at else self.last + 1)  # nothing stands at epoch 0, whatever the logic
-        return _accepted(tables.live(self.engine, planned, values, at=at).as_frame())
+        return accepted(tables.live(self.engine, planned, values, at=at).as_frame())
 
     def live_rows(self, node: CommittedNode, *, rejects: bool = False) -> DataFrame:
         """The live rows of a node as they are kept, rejects among them or not."""
@@ -292,7 +293,7 @@ class Snapshot:
     def show(self, name: str, at: int | None) -> Iterator[Row]:
         """Live rows in key order, data columns only."""
         node, epoch = self.committed(name), self._epoch(at)
-        order = [one for one in ("_lookup", "_key") if one == "_key" or (node.kind == "output" and one in node.hidden)]
+        order = [one for one in FILE_ORDER if one == "_key" or (node.kind == "output" and one in node.hidden)]
         frame = self._live(node, epoch).orderBy(*order).select(*map(column, node.shown))
         for row in dictionaries(self.engine.to_arrow(frame)):
             yield node.values(row)
@@ -314,11 +315,6 @@ class Snapshot:
 
 def _node_status(node: CommittedNode, counts: Mapping[str, Any], last: int | None) -> Row:
     return {"name": node.name, "type": node.kind, "rows_live": counts.get("live", 0) if node.persisted else None, "last_epoch": last}
-
-
-def _accepted(rows: DataFrame) -> DataFrame:
-    """The rows that are no rejects."""
-    return rows.where(F.col("_error").isNull()) if "_error" in rows.columns else rows
 
 
 def _labels(runs: Iterable[Entry]) -> FileLabels:

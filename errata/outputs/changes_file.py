@@ -55,10 +55,10 @@ def odf_events(run: RunState, node: Node, form: str, made: tuple[int, datetime],
     `undeclared`: names and types of the undeclared fields that the output writes, in order. Where there are many events, one batch at a time is on the driver.
     """
     epoch, moment = made
-    shape, stored = output_columns(cast("Output", node.operator), undeclared)[1], run.tables.changelog(node)
-    rows = expanded(run.tables.rows(run.engine, node, run.values, epochs=(epoch, epoch)).as_frame(), shape)
+    shape = output_columns(cast("Output", node.operator), undeclared)[1]
+    rows = expanded(run.op_rows(node, epoch), shape)
     events = flat_stream(rows, form, hidden=[name for name in node.operator.output.hidden_columns() if name in rows.columns])
-    count = sum(stored.statistics.counts(epoch).values())
+    count = run.op_count(node, epoch)
     few = count <= run.engine.limits.driver_rows
     table = run.engine.to_arrow(events, None if few else 0)
     found = OutputRows(table, None) if few else OutputRows(None, events)

@@ -25,6 +25,7 @@ from errata.outputs.staged_files import StagedTable
 from errata.outputs.targets import Targets
 from errata.outputs.writer import output_columns
 from errata.plan.plan import Node
+from errata.state.node_tables import accepted
 from errata.state.ordered_rows import BATCH_ROWS, output_rows
 from errata.state.run_state import RunState
 from errata.state.source_files import files_before, undeclared
@@ -203,7 +204,7 @@ class Writing:
         """Rows to be taken away, how often each, and rows to be added; None where they are too many."""
         run = self.run
         shape = output_columns(self.output, self.fields)[1]
-        rows = run.tables.rows(run.engine, self.node, run.values, epochs=(since + 1, self.mark.epoch)).as_frame().select(*map(column, ["_op", *self._read]))
+        rows = accepted(run.tables.rows(run.engine, self.node, run.values, epochs=(since + 1, self.mark.epoch)).as_frame()).select(*map(column, ["_op", *self._read]))
         table = run.engine.to_arrow(rows, MOST_ROWS + 1)
         if table.num_rows > MOST_ROWS:
             return None

@@ -225,8 +225,8 @@ def _changed(context: OutputContext, run: RunState, node: Node, wanted: Changelo
         changed = odf_events(run, node, wanted.form, (epoch, moment), extra)
         return changed.parquet() if changed.count else None
 
-    kept, stored = CommittedNode.of(node.name, context.plan.summary()[node.name]), run.tables.changelog(node)
-    rows, few = run.tables.rows(run.engine, node, run.values, epochs=(epoch, epoch)).as_frame(), sum(stored.statistics.counts(epoch).values()) <= run.engine.limits.driver_rows
+    kept = CommittedNode.of(node.name, context.plan.summary()[node.name])
+    rows, few = run.op_rows(node, epoch), run.op_count(node, epoch) <= run.engine.limits.driver_rows
     changes = in_order(run.engine, rows, kept, run.offset(node, epoch), few=few)
     if wanted.format == "csv":
         shape = output_columns(cast("Output", node.operator), extra)[1]

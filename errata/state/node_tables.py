@@ -249,6 +249,11 @@ def without_removed(states: Rows) -> Rows:
     return states.where(some_set([name for name in states.columns if name != "_key"]))
 
 
+def accepted(rows: DataFrame) -> DataFrame:
+    """The rows that are no rejects."""
+    return rows.where(F.col("_error").isNull()) if "_error" in rows.columns else rows
+
+
 def visible_rows(rows: Rows, node: Node, port: str | None, consumer: Node) -> Rows:
     """The rows of a node that a consumer of a port reads: no rejects, none of the node's own columns."""
     rows = rows.accepted

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 from changelog.columns import column
 from changelog.lazy_imports import F, pa, pl
 from errata.plan.plan import Node
+from errata.state.node_tables import accepted
 from errata.state.run_state import RunState
 from operators.core.provenance import file_of
 from operators.output.operator import Output
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from storage.engines.base import Engine
 
 BATCH_ROWS = 50_000
+FILE_ORDER = ("_sorted", "_lookup", "_key")
+"""The columns that the rows of an output are in the order of, as far as they have them."""
 ORIGIN = "__origin"
 """The path of the source file that a row came from, where an output is written by source file."""
 
@@ -85,9 +88,9 @@ def _unpacked(blob: bytes) -> pa.RecordBatch:
 
 def output_rows(run: RunState, node: Node, output: Output, *, marked: bool = False) -> OutputRows:
     """The live rows of an output in the order of its file: on the driver where they are few. `marked`: with the source file of each."""
-    order = [name for name in ("_lookup", "_key") if name == "_key" or name in output.output.hidden]
+    order = [name for name in FILE_ORDER if name == "_key" or name in output.output.hidden]
     names = [*order, *(name for name in ("_widened", "_doc", "_split") if name in output.output.hidden), *output.projection.data]
-    frame = run.tables.live(run.engine, node, run.values).as_frame()
+    frame = accepted(run.tables.live(run.engine, node, run.values).as_frame())
     if marked:
         frame, path = file_of(frame, output.output, run.values.labels)
         frame = frame.withColumn(ORIGIN, path)

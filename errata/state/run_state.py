@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from changelog.algebra import consolidate
 from changelog.rows import Rows
 from errata.plan.plan import Node, Plan
-from errata.state.node_tables import Tables, qualify_input, stored_rows, visible_rows
+from errata.state.node_tables import Tables, accepted, qualify_input, stored_rows, visible_rows
 from errata.state.scalar_inputs import ScalarInputs, SourceCounts
 from operators.core.evaluate import Narrow, as_it_is
 from operators.core.operator import Operator
@@ -109,7 +109,16 @@ class RunState:
 
     def offset(self, node: Node, epoch: int) -> int:
         """The number of the first op row of an epoch at an output. Rows are numbered over all epochs, folded ones too."""
-        return self.folded.get(node.name, 0) + self.tables.changelog(node).statistics.rows_before(epoch)
+        before = self.op_rows(node, 1, epoch - 1).count() if _has_rejects(node) else self.tables.changelog(node).statistics.rows_before(epoch)
+        return self.folded.get(node.name, 0) + int(before)
+
+    def op_rows(self, node: Node, first: int, last: int | None = None) -> DataFrame:
+        """The op rows of a node in an epoch, or up to a later one, without rejects."""
+        return accepted(self.tables.rows(self.engine, node, self.values, epochs=(first, first if last is None else last)).as_frame())
+
+    def op_count(self, node: Node, epoch: int) -> int:
+        """The number of these."""
+        return int(self.op_rows(node, epoch).count()) if _has_rejects(node) else sum(self.tables.changelog(node).statistics.counts(epoch).values())
 
     def rejected_live(self, name: str) -> int:
         """The number of live rejects of a node."""
@@ -165,3 +174,7 @@ class RunState:
         """Store the variables that a state node sets, once it has run."""
         values = self.values_of(node)
         self.scalar_inputs.note(node, self.tables.live(self.engine, node, values).as_frame(), self.engine, values)
+
+
+def _has_rejects(node: Node) -> bool:
+    return "_error" in node.operator.output.hidden

@@ -22,6 +22,8 @@ class BoundNode:
     kind: ClassVar[str]
     explain_class: ClassVar[str]
     deterministic: bool = True
+    remembers: bool = False
+    """Whether its rows hold results of earlier runs, so that no other run can make them again."""
     takes_counted: bool | None = None
     """Whether it reads rows of records that are rolled back but still count behind relaxed aggregates, as these and what leads to them do; None: no input has any."""
     is_source: ClassVar[bool] = False

@@ -112,12 +112,14 @@ class RunValues:
         labels: Files by the file position in a key.
         own: Values that single nodes see, by node.
         settle: Computes a small frame once, so that the plan built on it stays small.
+        epoch: The number of the run's epoch; 0 outside of a run.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
     labels: FileLabels = field(default_factory=FileLabels)
     own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     settle: Callable[[DataFrame], DataFrame] = field(default=_unchanged, compare=False)
+    epoch: int = 0
 
     def of(self, node: str) -> RunValues:
         """The values that a node sees."""

@@ -7,8 +7,10 @@ from operators.core.registry import node_type
 from operators.core.row_type import is_reserved
 from operators.core.settings import NodeSpec, check_path
 from operators.output.config import OutputConfig, Split
-from operators.output.operator import Output, by_source_file, group_column, write_plan
+from operators.output.history import HistoryOutput
+from operators.output.operator import Output, Place, PlainOutput, by_source_file, group_column, write_plan
 from operators.output.projection import project, shown_columns
+from operators.output.times import may_have_history, times_of
 from operators.output.undeclared_columns import takes_undeclared
 from storage import formats
 from storage.files.path_tokens import PathTemplate
@@ -26,6 +28,7 @@ def bind(spec: NodeSpec, binding: Binding) -> Output | None:
     formed = config.type in formats.names()
     good = [_parsed_path(config.path, ("config", "path"), binding), not formed or _may_stand_there(config, binding), _with_files(config, binding), _changes_placed(config, binding)]
     good += [_sorted_by_known(config, binding), not formed or _may_be_cut(config, binding), _cut_by_known(spec, binding), _named_once(spec, binding)]
+    good.append(not formed or may_have_history(config, binding))
     output = _with_layout(spec, binding)
     if output is None or not formed:
         return None
@@ -87,8 +90,9 @@ def _may_stand_there(config: OutputConfig, binding: Binding) -> bool:
 
 def _with_files(config: OutputConfig, binding: Binding) -> bool:
     """Whether the rows have the source files that the path asks for."""
-    if by_source_file(config) and not binding.input.key.sources():
-        message = "{source_file} in a path needs rows that come from single records; those of an aggregate do not"
+    if by_source_file(config) and (config.history is not None or not binding.input.key.sources()):
+        those = "a history" if config.history is not None else "an aggregate"
+        message = f"{{source_file}} in a path needs rows that come from single records; those of {those} do not"
         binding.problems.report("E324", message, ("config", "path"))
         return False
     return True
@@ -164,7 +168,11 @@ def _with_layout(spec: NodeSpec, binding: Binding) -> Output | None:
     except formats.OptionError as error:
         binding.problems.report("E218", str(error), ("config", *error.path), on_key=error.unknown)
         return None
-    return Output(spec, binding.input, project(config, binding.input), binding.settings, layout)
+    projection, place = project(config, binding.input), Place(binding.settings.folder, layout)
+    if config.history is None:
+        return PlainOutput(spec, binding.input, projection, place)
+    times = times_of(spec, projection, binding)
+    return None if times is None else HistoryOutput(spec, binding.input, projection, times, place)
 
 
 def _named_once(spec: NodeSpec, binding: Binding) -> bool:

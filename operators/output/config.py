@@ -26,6 +26,18 @@ class ChangelogFile(Strict):
     format: Literal["jsonl", "json", "csv", "parquet"] = "jsonl"
 
 
+class History(Strict):
+    """What an output writes of the past: what was so, and since when."""
+
+    key: Annotated[list[str], Field(min_length=1, description="The columns that name the thing with a history.")]
+    valid_from: Annotated[str | None, Field(description="A column of type date, date_time or int: from when a row holds.")] = None
+    recorded: Annotated[
+        Literal["run", "epoch"] | None,
+        Field(description="Write when rows were recorded: by the begin of the run, or by the number of its epoch. `run` where `valid_from` is absent too."),
+    ] = None
+    deleted: Annotated[str | None, Field(description="A CXL predicate for rows that say that the thing ended.")] = None
+
+
 class OutputConfig(Strict):
     """Which fields are written, in which order and form, and where."""
 
@@ -50,6 +62,7 @@ class OutputConfig(Strict):
     write_meta: bool = False
     correlation_fanout_policy: Literal["any", "all", "primary"] | None = None
     changelog: ChangelogFile | None = None
+    history: History | None = None
 
     @property
     def wanted_metadata(self) -> Literal["all"] | list[str]:

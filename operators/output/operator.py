@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,7 +15,7 @@ from changelog.rows import Rows
 from cxl.types.types import Type, type_name
 from operators.core.config import SortKey
 from operators.core.json_columns import member_keys
-from operators.core.operator import Linear
+from operators.core.operator import Linear, Operator
 from operators.core.row_type import RowType, key_parts, key_type, physical_type
 from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
@@ -33,33 +34,45 @@ _MEMBER = "__member:"
 """Before the name of an undeclared field: the column of its values as bytes."""
 
 
-class Output(Linear):
-    """An output: a projection. Its file is written from the changelog of the projected rows.
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The folder that the paths of an output begin at, and the layout of its file."""
 
-    `_lookup` has the bytes of the sort order, `_split` the bytes of a group field that is not written.
+    folder: Path
+    layout: Mapping[str, Any] | None = None
+
+
+class Output(Operator):
+    """An output. Its file is written from its changelog.
+
+    `ordered_by` has the bytes of the sort order, `_split` the bytes of a group field that is not written.
     """
 
     kind = "output"
     is_output = True
+    ordered_by = "_lookup"
+    """The hidden column with the bytes of the sort order, where there is one."""
 
-    def __init__(self, spec: NodeSpec, row: RowType, projection: Projection, settings: Any, layout: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, spec: NodeSpec, row: RowType, projection: Projection, place: Place, own: Mapping[str, Any] | None = None) -> None:
         config: OutputConfig = spec.config
         self.group = group_column(config, row, projection)
         self.undeclared = _undeclared(config, row, self.group)
         self.fields = UndeclaredFields.of(config, row, frozenset(projection.data))
-        asked = {"_file": by_source_file(config) and "_file" in row.hidden, "_lookup": bool(config.sort_order), "_widened": self.fields.taken}
+        asked = {"_file": by_source_file(config) and "_file" in row.hidden, self.ordered_by: bool(config.sort_order), "_widened": self.fields.taken}
         hidden = [name for name, wanted in (asked | {"_split": self.group == "_split"}).items() if wanted]
         shape = {"columns": [[name, source] for name, source, _ in projection.written], "sort": [key.model_dump() for key in config.sort_order]}
         fingerprint = shape | {"exclude": config.exclude, "mapping": config.mapping, "unmapped": config.include_unmapped}
         form = ("type", "options", "include_header", "preserve_nulls", "split")
         fingerprint |= {"undeclared": self.undeclared} if self.undeclared else {}
         fingerprint |= {"undeclared names": "written"} if self.fields.taken and not self.fields.as_they_are else {}
-        fingerprint |= {"layout": layout} | {name: config.model_dump(mode="json", include={name})[name] for name in form}
+        fingerprint |= {"layout": place.layout} | {name: config.model_dump(mode="json", include={name})[name] for name in form} | dict(own or {})
         super().__init__(spec.name, (row,), RowType(projection.data, tuple(hidden), key=row.key), fingerprint)
         self.config = config
         self.projection = projection
-        self.layout = layout
-        self.folder = settings.folder
+        self.taken = projection.written
+        """What is read of the input, as in a projection."""
+        self.layout = place.layout
+        self.folder = place.folder
 
     @property
     def target_keys(self) -> tuple[str, ...]:
@@ -104,20 +117,17 @@ class Output(Linear):
         place = {"path": str(folder / f"{self.name}.preview"), "if_exists": "overwrite", "write_meta": False}
         return self.with_attributes(config=self.config.model_copy(update=place | shown))
 
-    def images(self, rows: Rows, index: int, values: RunValues) -> Rows:
-        """The written columns of each row. A row with a null sort key is dropped under `null_order: drop`."""
-        return rows.through(self._images)
-
-    def _images(self, frame: DataFrame) -> DataFrame:
+    def projected(self, frame: DataFrame, beside: Sequence[Column] = ()) -> DataFrame:
+        """The written columns of each row, and columns beside them. A row with a null sort key is dropped under `null_order: drop`."""
         frame = frame.withColumns({_MEMBER + name: member_keys(column("_widened"), name) for name in self.undeclared}) if self.undeclared else frame
         for key in self.config.sort_order:
             if key.null_order == "drop":
                 frame = frame.where(self._value(key.field).isNotNull())
         envelope = [column(name) for name in frame.columns if name in ENVELOPE]
         hidden = [self.fields.written(column(name)).alias(name) if name == "_widened" else column(name) for name in ("_file", "_widened", "_doc") if name in self.output.hidden]
-        order = [self._order().alias("_lookup")] if self.config.sort_order else []
-        written = [column(source).cast(physical_type(type_)).alias(name) for name, source, type_ in self.projection.written]
-        return frame.select(*envelope, *hidden, *order, *self._group(), *written)
+        order = [self._order().alias(self.ordered_by)] if self.config.sort_order else []
+        written = [column(source).cast(physical_type(type_)).alias(name) for name, source, type_ in self.taken]
+        return frame.select(*envelope, *hidden, *order, *self._group(), *written, *beside)
 
     def _group(self) -> list[Column]:
         if self.group != "_split" or self.config.split is None or self.config.split.group_key is None:
@@ -138,6 +148,14 @@ class Output(Linear):
     def _bytes(self, field: str) -> Column:
         """Bytes that compare as the values of a sort field."""
         return self._value(field) if field in self.undeclared else key_column(key_parts(column(field), self.inputs[0].data[field]))
+
+
+class PlainOutput(Output, Linear):
+    """An output that writes what its input says now: a projection."""
+
+    def images(self, rows: Rows, index: int, values: RunValues) -> Rows:
+        """The written columns of each row."""
+        return rows.through(self.projected)
 
 
 def by_source_file(config: OutputConfig) -> bool:
