@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
-import pytest
 from deltalake import DeltaTable
 from hypothesis import given
 
@@ -15,6 +14,9 @@ from tests.support.examples import examples
 from tests.support.histories import Fact, Recording, by_time, in_order
 from tests.support.pipelines import Folder, command, limited
 from tests.unit.operators.test_histories import steps
+
+if TYPE_CHECKING:
+    import pytest
 
 HEAD = """\
 pipeline: {name: told}
