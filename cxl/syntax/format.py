@@ -20,7 +20,7 @@ from cxl.syntax.canonical import (
     statement_text,
     subject_text,
     then_text,
-)  # fmt: skip
+)
 from cxl.syntax.parse import Comment, comments, parse_program
 
 WIDTH = 100

@@ -48,6 +48,9 @@ class Exporter:
         columns, shape = output_columns(output, undeclared)
         echoed = None if output.echoed is None else rows.header_elements(output.echoed)
         writer = formats.writer(config.type, config.options, write_plan(output, columns, echoed, shape.shown))
+        if clash := writer.clash():
+            help_text = "exclude one of them, or map it to another name"
+            raise StorageFailed(f"output '{node.name}': columns '{clash[0]}' and '{clash[1]}' cannot both be written: names nest at their points", help=help_text)
         try:
             with _heard(node.name, self.warn):
                 return self._staged(output, rows, target, writer, shape)

@@ -16,6 +16,7 @@ from storage import formats
 from storage.files.path_tokens import PathTemplate
 from storage.formats.layouts import load_layout
 from storage.formats.splitting import SplitPlan
+from storage.values.types import base_type
 
 
 @node_type("output", OutputConfig)
@@ -32,7 +33,7 @@ def bind(spec: NodeSpec, binding: Binding) -> Output | None:
     output = _with_layout(spec, binding)
     if output is None or not formed:
         return None
-    good += [_written(config, output, binding), _echoes_known(config, output, binding)]
+    good += [_written(spec, output, binding), _echoes_known(config, output, binding)]
     return output if all(good) else None
 
 
@@ -46,14 +47,35 @@ def _parsed_path(path: str, place: ConfigPath, binding: Binding) -> bool:
     return True
 
 
-def _written(config: OutputConfig, output: Output, binding: Binding) -> bool:
-    """Whether the format takes its options."""
+def _written(spec: NodeSpec, output: Output, binding: Binding) -> bool:
+    """Whether the format takes its options and can hold the columns."""
+    config: OutputConfig = spec.config
     try:
-        formats.writer(config.type, config.options, write_plan(output, tuple(output.projection.data.items())))
+        writer = formats.writer(config.type, config.options, write_plan(output, tuple(output.projection.data.items())))
     except formats.OptionError as error:
         binding.problems.report("E218", str(error), ("config", *error.path), on_key=error.unknown)
         return False
-    return True
+    return bool(spec.partial) or _holds(writer, spec, binding)
+
+
+def _holds(writer: formats.Writer, spec: NodeSpec, binding: Binding) -> bool:
+    """Whether the format can hold each column, and all of them together."""
+    config: OutputConfig = spec.config
+    unfit, clash = writer.unfit(), writer.clash()
+    if unfit is not None:
+        kind = "an array" if base_type(unfit.type) == "array" else "a map"
+        ways = f"exclude: [{unfit.name}], or include_unmapped: false; or emit the members that are wanted, each as a column of its own"
+        message = f"column '{unfit.name}' of output '{spec.name}' is {kind}, which {config.type} cannot hold"
+        binding.problems.report("E328", message, _place_of(unfit.name, config), help=ways)
+    if clash is not None:
+        ways = r"exclude one of them, or map it to another name; \. in a name is a point of the name"
+        binding.problems.report("E329", f"columns '{clash[0]}' and '{clash[1]}' cannot both be written: names nest at their points", _place_of(clash[1], config), help=ways)
+    return unfit is None and clash is None
+
+
+def _place_of(name: str, config: OutputConfig) -> ConfigPath:
+    """Where a column gets its name."""
+    return ("config", "mapping", name) if name in config.mapping else ("config", "type")
 
 
 def _echoes_known(config: OutputConfig, output: Output, binding: Binding) -> bool:

@@ -19,7 +19,7 @@ from changelog.lazy_imports import np, pa
 from storage.files.errors import Buffer, InputError
 from storage.formats.limits import check_columns, is_gathered
 from storage.formats.options import Options
-from storage.values.types import arrow_type
+from storage.values.types import arrow_type, base_type
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -399,6 +399,8 @@ class Writer(Session, Generic[OptionsT]):
     """Whether it writes text."""
     laid_out: ClassVar[bool] = False
     """Whether a layout gives the places of the fields."""
+    flat: ClassVar[frozenset[str]] = frozenset()
+    """Types of nested values that no column of the format can hold: `map`, `array`."""
     echoes: ClassVar[str | None] = None
     """The segment of a document from which the header of a file can be made (`options.interchange_from_doc`)."""
 
@@ -413,6 +415,18 @@ class Writer(Session, Generic[OptionsT]):
     def open(self) -> Session:
         """The session that writes one file; the writer itself where it has no state."""
         return self
+
+    def held(self) -> Iterable[Column]:
+        """The columns that are written."""
+        return self.plan.columns
+
+    def unfit(self) -> Column | None:
+        """The first column whose values the format cannot hold; None where it can hold all."""
+        return next((column for column in self.held() if base_type(column.type) in self.flat), None)
+
+    def clash(self) -> tuple[str, str] | None:
+        """The names of two columns that cannot both be written; None where there are none."""
+        return None
 
     def has_formulas(self, batch: pa.RecordBatch) -> bool:
         """Whether a program that opens the file would run some text of the batch. Costs little compared with `render`."""

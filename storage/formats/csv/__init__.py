@@ -71,6 +71,7 @@ class CsvWriter(Writer[CsvWriteOptions]):
 
     Options: ClassVar[type[Options]] = CsvWriteOptions
     has_header_row: ClassVar[bool] = True
+    flat: ClassVar[frozenset[str]] = frozenset({"map"})
 
     @override
     def header(self) -> bytes:

@@ -43,10 +43,15 @@ class EdiWriter(Writer[OptionsT]):
     session: ClassVar[type[Interchange]]
     splittable: ClassVar[bool] = False
     sequential: ClassVar[bool] = True
+    flat: ClassVar[frozenset[str]] = frozenset({"array", "map"})
 
     def __post_init__(self) -> None:
         if self.options.interchange is None and self.options.interchange_from_doc is None:
             raise OptionError(f"{self.form} output needs options.interchange or options.interchange_from_doc", ("options",))
+
+    @override
+    def held(self) -> Iterator[Column]:
+        return (column for column in self.plan.columns if not column.name.startswith("$"))
 
     @override
     def open(self) -> Session:

@@ -6,7 +6,7 @@ error. Only fields that the source's schema names are read; there are no undecla
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import ClassVar
 
 from typing_extensions import override
@@ -14,7 +14,7 @@ from typing_extensions import override
 from changelog.lazy_imports import pa
 from storage.files.errors import Buffer, ends_a_line
 from storage.formats import register_reader, register_writer
-from storage.formats.base import CHUNK_BYTES, Range, Reader, Scanned, Starts, T, Writer, section_notes
+from storage.formats.base import CHUNK_BYTES, Column, Range, Reader, Scanned, Starts, T, Writer, section_notes
 from storage.formats.fixed_width.layout import FixedWidthOptions, Layout
 from storage.formats.fixed_width.read import ranges_of, read_records, scan_records
 from storage.formats.fixed_width.write import lines
@@ -68,6 +68,7 @@ class FixedWidthWriter(Writer[FixedWidthOptions]):
 
     Options: ClassVar[type[Options]] = FixedWidthOptions
     laid_out: ClassVar[bool] = True
+    flat: ClassVar[frozenset[str]] = frozenset({"map"})
 
     def __post_init__(self) -> None:
         self.layout()
@@ -75,6 +76,11 @@ class FixedWidthWriter(Writer[FixedWidthOptions]):
     def layout(self) -> Layout:
         """The checked layout. Raises OptionError."""
         return Layout.of(self.plan.layout, "schema")
+
+    @override
+    def held(self) -> Iterable[Column]:
+        names = {field.name for field in self.layout().fields}
+        return (column for column in self.plan.columns if column.name in names)
 
     @override
     def render(self, batch: pa.RecordBatch) -> bytes:

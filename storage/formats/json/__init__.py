@@ -20,6 +20,7 @@ from storage.formats.json import read
 from storage.formats.json.options import JsonReadOptions, JsonWriteOptions
 from storage.formats.json.write import objects
 from storage.formats.line_files import scan_lines
+from storage.formats.nested_names import clash
 from storage.formats.options import Options
 
 
@@ -65,7 +66,11 @@ class JsonWriter(Writer[JsonWriteOptions]):
         return self.separator().join(self.rows(batch))
 
     @override
-    def rows(self, batch: pa.RecordBatch) -> list[bytes]:
+    def clash(self) -> tuple[str, str] | None:
+        return clash(column.name for column in self.plan.columns) if self.options.nested else None
 
-        texts = objects(batch, self.plan, pretty=self.options.pretty and self.options.format == "array")
+    @override
+    def rows(self, batch: pa.RecordBatch) -> list[bytes]:
+        pretty = self.options.pretty and self.options.format == "array"
+        texts = objects(batch, self.plan, pretty=pretty, nested=self.options.nested)
         return [b"\n" + text if self.options.format == "array" else text + b"\n" for text in texts]

@@ -26,7 +26,8 @@ class JsonReadOptions(Options):
 
 
 class JsonWriteOptions(Options):
-    """`options:` of a JSON output."""
+    """`options:` of a JSON output. Under `nested` a dotted column name is a member of an object: `address.city` is `{"address": {"city": ...}}`."""
 
     format: Literal["array", "ndjson"] = "array"
     pretty: bool = False
+    nested: bool = False

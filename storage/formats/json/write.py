@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import orjson
 
 from changelog.lazy_imports import pa, pc
 from storage.formats.base import Column, WritePlan
+from storage.formats.nested_names import steps_of
 from storage.formats.values import text_of
 from storage.values.text import float_text, plain_floats
 from storage.values.types import is_dynamic
@@ -20,9 +22,12 @@ def _rows(members: Sequence[Sequence[bytes]], *, some_missing: bool) -> Iterable
     return (tuple(filter(None, row)) for row in rows) if some_missing else rows
 
 
-def objects(batch: pa.RecordBatch, plan: WritePlan, *, pretty: bool) -> list[bytes]:
-    """Each record as an object with the columns as members, in their order."""
+def objects(batch: pa.RecordBatch, plan: WritePlan, *, pretty: bool, nested: bool = False) -> list[bytes]:
+    """Each record as an object with the columns as members, in their order. Under `nested` dotted names are members of objects."""
     null = b"null" if plan.preserve_nulls else b'""'
+    if nested and any("." in column.name or "\\" in column.name for column in plan.columns):
+        lines = [b"{" + b",".join(row) + b"}" for row in _nested_rows(batch, plan, _tree(plan), null)]
+        return [_pretty(line) for line in lines] if pretty else lines
     keys = [orjson.dumps(column.name) + b":" for column in plan.columns]
     if _is_sparse(batch, plan):
         lines = [b"{" + b",".join(row) + b"}" for row in _sparse_rows(batch, plan, keys, null)]
@@ -43,15 +48,48 @@ def _sparse_rows(batch: pa.RecordBatch, plan: WritePlan, keys: Sequence[bytes], 
     """The members that each record has. Only these cost time, not the columns."""
     rows: list[list[bytes]] = [[] for _ in range(batch.num_rows)]
     for index, (column, key) in enumerate(zip(plan.columns, keys, strict=True)):
-        values = batch.column(index)
-        owners = rows
-        if column.optional and values.null_count:
-            if values.null_count == len(values):
-                continue
-            there = values.is_valid()
-            values, owners = values.filter(there), [rows[place] for place in pc.indices_nonzero(there).to_pylist()]
-        for row, text in zip(owners, _texts(values, replace(column, optional=False), key, null), strict=True):
-            row.append(text)
+        _add_members(rows, batch.column(index), column, key, null)
+    return rows
+
+
+def _add_members(rows: Sequence[list[bytes]], values: pa.Array, column: Column, key: bytes, null: bytes) -> None:
+    """Add the member of a column to each record that has it."""
+    owners: Iterable[list[bytes]] = rows
+    if column.optional and values.null_count:
+        there = values.is_valid()
+        values, owners = values.filter(there), [rows[place] for place in pc.indices_nonzero(there).to_pylist()]
+    for row, text in zip(owners, _texts(values, replace(column, optional=False), key, null), strict=True):
+        row.append(text)
+
+
+_Tree: TypeAlias = "dict[str, int | _Tree]"
+"""The members of an object by name: the index of a column, or an object."""
+
+
+def _tree(plan: WritePlan) -> _Tree:
+    root: _Tree = {}
+    for index, column in enumerate(plan.columns):
+        *owners, last = steps_of(column.name)
+        place = root
+        for step in owners:
+            inner = place.setdefault(step, {})
+            assert isinstance(inner, dict)  # `Writer.clash` looked
+            place = inner
+        place[last] = index
+    return root
+
+
+def _nested_rows(batch: pa.RecordBatch, plan: WritePlan, tree: _Tree, null: bytes) -> list[list[bytes]]:
+    """The members that each record has; an object without members is none."""
+    rows: list[list[bytes]] = [[] for _ in range(batch.num_rows)]
+    for name, place in tree.items():
+        key = orjson.dumps(name) + b":"
+        if isinstance(place, int):
+            _add_members(rows, batch.column(place), plan.columns[place], key, null)
+            continue
+        for row, inner in zip(rows, _nested_rows(batch, plan, place, null), strict=True):
+            if inner:
+                row.append(key + b"{" + b",".join(inner) + b"}")
     return rows
 
 

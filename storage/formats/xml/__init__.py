@@ -15,6 +15,7 @@ from changelog.lazy_imports import pa
 from storage.formats import register_reader, register_writer
 from storage.formats.base import Writer
 from storage.formats.documents import DocumentFiles, DocumentReader
+from storage.formats.nested_names import clash
 from storage.formats.options import OptionError, Options
 from storage.formats.xml import read
 from storage.formats.xml.names import is_name
@@ -45,7 +46,7 @@ class XmlReader(DocumentReader[XmlReadOptions]):
 
 @register_writer("xml")
 class XmlWriter(Writer[XmlWriteOptions]):
-    """Writes XML: dotted names nest, a last part that begins with `@` is an attribute, a null is an empty element."""
+    """Writes XML: dotted names nest, a last part that begins with `@` is an attribute, a null is an empty element, a map an element with children."""
 
     Options: ClassVar[type[Options]] = XmlWriteOptions
 
@@ -63,4 +64,8 @@ class XmlWriter(Writer[XmlWriteOptions]):
 
     @override
     def rows(self, batch: pa.RecordBatch) -> list[bytes]:
-        return elements(batch, self.plan, self.options.record_element)
+        return elements(batch, self.plan, self.options.record_element, nested=self.options.nested)
+
+    @override
+    def clash(self) -> tuple[str, str] | None:
+        return clash((column.name for column in self.plan.columns), attributes=True) if self.options.nested else None

@@ -32,7 +32,8 @@ class XmlReadOptions(Options):
 
 
 class XmlWriteOptions(Options):
-    """`options:` of an XML output."""
+    """`options:` of an XML output. Under `nested` a dotted column name is an element inside an element."""
 
     root_element: Annotated[str, AfterValidator(_element_name)] = "Root"
     record_element: Annotated[str, AfterValidator(_element_name)] = "Record"
+    nested: bool = True
