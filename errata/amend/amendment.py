@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from changelog.columns import column
 from changelog.rows import Rows, is_null
@@ -62,6 +62,7 @@ class Change(ABC):
 class AmendedInputs(Inputs):
     """A change in place of files."""
 
+    reads: ClassVar[bool] = False
     plan: Plan
     head: Entry
     change: Change
@@ -99,7 +100,9 @@ def amend(pipeline: LoadedPipeline, change: Change, options: RunOptions, protect
     """
     effect: list[Row] = []
     with Epoch.begin(pipeline, replace(options, dry_run=False), protected) as epoch:
-        executor = StepExecutor(PlannedRun.of(epoch, AmendedInputs(epoch.plan, _unedited(epoch), change)))
+        planned = PlannedRun.of(epoch, AmendedInputs(epoch.plan, _unedited(epoch), change))
+        planned.announce()
+        executor = StepExecutor(planned)
         executor.watch = lambda run: effect.extend(effects(epoch.plan, run))
         return effect, executor.execute(dry=options.dry_run)
 

@@ -14,7 +14,7 @@ from typing import NoReturn
 from errata.cli.console import Console
 from errata.cli.exit_report import ended
 from errata.cli.group import errata
-from errata.cli.interrupts import INTERRUPTED, interruptible, leave
+from errata.cli.interrupts import INTERRUPTED, Interrupts, interruptible, leave
 from errata.core.env_references import collected_secrets
 
 
@@ -48,13 +48,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(argv: Sequence[str], give_up: Callable[[], None]) -> int:
     console = Console()
     with interruptible(give_up) as handler, collected_secrets():
-        try:
-            return _command(list(argv), console)
-        except BrokenPipeError:
-            return _reader_gone()
-        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the one top-level guard: a defect ends with exit code 70
-            handler.over = True
-            return ended(KeyboardInterrupt() if handler.came else error, console)  # an interrupt may show as another error: half a module, a query that ended
+        code, stopped = _judged(list(argv), console, handler)
+        if console.events is not None:
+            console.events.finish(code, stopped)
+        return code
+
+
+def _judged(words: list[str], console: Console, handler: Interrupts) -> tuple[int, BaseException | None]:
+    """The exit code of a command, and what stopped it."""
+    try:
+        return _command(words, console), None
+    except BrokenPipeError:
+        return _reader_gone(), None
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the one top-level guard: a defect ends with exit code 70
+        handler.over = True
+        stopped = KeyboardInterrupt() if handler.came else error  # an interrupt may show as another error: half a module, a query that ended
+        return ended(stopped, console), stopped
 
 
 def _command(words: list[str], console: Console) -> int:

@@ -11,6 +11,7 @@ from errata.core.env_references import redacted
 from errata.core.events import RunResult
 from errata.core.failures import REPAIR
 from errata.rendering.diagnostics import as_text
+from errata.rendering.event_stream import EventStream
 from errata.rendering.rows import render
 from errata.rendering.terminal import columns_of, escaped, harmless, is_terminal, styled, wants_color
 from storage.errors import EngineUnavailable, StorageError
@@ -27,16 +28,23 @@ class Console:
         level: The least urgent messages that are printed: error, warn, info, debug or trace.
         head_epoch: Returns the last committed epoch. Set once a command that may commit has loaded its pipeline.
         warned: The warnings printed so far.
+        events: Writes events in the place of answers, where they are asked for.
     """
 
     level: str = "info"
     no_color: bool = False
     head_epoch: Callable[[], int | None] | None = None
     warned: set[Diagnostic] = field(default_factory=set)
+    events: EventStream | None = None
 
     def shows(self, level: str) -> bool:
         """Whether messages of a level are printed."""
         return LEVELS.index(level) <= LEVELS.index(self.level)
+
+    @property
+    def execution_id(self) -> str | None:
+        """The name of the run in its events; None without them."""
+        return None if self.events is None else self.events.run
 
     @property
     def color(self) -> bool:
@@ -48,7 +56,9 @@ class Console:
         self.answer([redacted(text)])
 
     def answer(self, pieces: Iterable[str]) -> None:
-        """Write the command's answer. Control characters are escaped for a terminal only."""
+        """Write the command's answer, unless events take its place. Control characters are escaped for a terminal only."""
+        if self.events is not None:
+            return
         steered = is_terminal(sys.stdout)
         for piece in pieces:
             sys.stdout.write(harmless(piece) if steered else piece)
@@ -96,6 +106,8 @@ class Console:
 
     def end_of_run(self, result: RunResult) -> int:
         """Print the last line of a run and return its exit code."""
+        if self.events is not None:
+            self.events.result = result
         if result.exit_code in (0, 2):
             self.note(summary(result))
         else:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from errata.cli.console import Console
+from errata.cli.events import known_pipeline
 from errata.cli.parameters import PIPELINE_WORDS, pairs
 from errata.core.diagnostics import PipelineErrors, did_you_mean
 from errata.core.failures import Usage
@@ -29,6 +30,9 @@ def load_pipeline(console: Console, words: dict[str, Any], *, commits: bool = Fa
     chosen["variables"] = pairs(chosen["variables"], "variable")
     pipeline = load(chosen.pop("pipeline"), **chosen)
     console.diagnostics(pipeline.diagnostics)
+    if console.events is not None:
+        known_pipeline(console.events, pipeline)
+        console.events.problems(pipeline.diagnostics)
     if commits:
         require_for_tables()
         console.head_epoch = pipeline.head_epoch

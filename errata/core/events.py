@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from html import escape
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,16 +13,19 @@ class Event:
     """Something that happens during a run, for progress and metrics.
 
     Args:
-        kind: `engine` (chosen), `begin` (a node, or another step), `node` (a node ended), `warning`, `log` or `end`.
+        kind: `engine` (chosen), `begin` (a node, or another step), `node` (a node ended), `warning`, `log` or `end`; `planned`, `source_read`, `rejected`,
+            `committed` and `output_written` are for other programs and have their members in `facts`.
         node: The node's name; for `engine` the engine's.
         action: What the node or the step does, the text of a warning or a log, why the engine was chosen.
         rows_in: Rows that a node reads.
         rows_out, ops, rejected, seconds: What a node that ended wrote: op rows, their counts by op (`+A -R -C +C`), rejected records, its time.
         level: The level of a log.
+        told: The text of a warning without values of the data; None where `action` has none but in quotes.
+        facts: Members of an event for other programs (`errata.rendering.event_stream`); of a source that begins, of its progress.
         starting: Whether the engine is still starting.
     """
 
-    kind: Literal["engine", "begin", "node", "warning", "log", "end"]
+    kind: Literal["engine", "begin", "node", "warning", "log", "end", "planned", "source_read", "rejected", "committed", "output_written"]
     node: str = ""
     type: str = ""
     action: str = ""
@@ -33,6 +36,8 @@ class Event:
     seconds: float = 0.0
     level: str = "info"
     starting: Callable[[], bool] = lambda: False
+    told: str | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 def ignore(event: Event) -> None:

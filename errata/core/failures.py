@@ -62,13 +62,17 @@ class Failure(Exception):
         details: Further lines about the failure.
         file: The file to fix before another run can succeed.
         again: Whether another run can succeed without any change.
+        told: The message without values of the data; None where the message has none but in quotes.
     """
 
     exit_code: int = Exit.STOPPED
     counts: RecordCounts | None = None
 
-    def __init__(self, message: str, *, help: str = "", details: Sequence[str] = (), file: str = "", again: bool = False) -> None:
+    def __init__(
+        self, message: str, *, help: str = "", details: Sequence[str] = (), file: str = "", again: bool = False, told: str | None = None
+    ) -> None:
         super().__init__(message)
+        self.told = told
         self.message = message
         self.help = help
         self.details = tuple(details)
@@ -82,8 +86,10 @@ class Stopped(Failure):
         counts: The records of a run that had read all of its input.
     """
 
-    def __init__(self, message: str, *, help: str = "", details: Sequence[str] = (), file: str = "", counts: RecordCounts | None = None) -> None:
-        super().__init__(message, help=help, details=details, file=file)
+    def __init__(
+        self, message: str, *, help: str = "", details: Sequence[str] = (), file: str = "", counts: RecordCounts | None = None, told: str | None = None
+    ) -> None:
+        super().__init__(message, help=help, details=details, file=file, told=told)
         self.counts = counts
 
 

@@ -40,6 +40,7 @@ class RunOptions:
         max_retract_share: Stop where more than this share of a source's rows would be retracted.
         wait: Wait for the lock of another run.
         listener: Receives the run's events.
+        execution_id: The name of the run, where the command has made it already.
     """
 
     engine: EngineOptions = EngineOptions()
@@ -56,6 +57,7 @@ class RunOptions:
     max_retract_share: float | None = None
     wait: bool = False
     listener: Callable[[Event], None] = ignore
+    execution_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ class Epoch:
             Failure: The state is held by another run, is damaged, or the work failed. Then nothing was committed.
         """
         started = datetime.now(UTC)
-        name = uuid7(started)
+        name = options.execution_id or uuid7(started)
         try:
             with durable.numbered_run(), _claimed(pipeline.state, options, name) as held, durable.guarding(held.require), _Alone(held):
                 taken_over = held.leased and held.taken_from is not None
@@ -133,9 +133,9 @@ class Epoch:
         """Every committed run, oldest first."""
         return Ledger(self.state.ledger).entries()
 
-    def warn(self, text: str) -> None:
-        """Report something that does not stop the epoch."""
-        self.options.listener(Event("warning", action=text))
+    def warn(self, text: str, told: str | None = None) -> None:
+        """Report something that does not stop the epoch. `told`: the text without values of the data, where it may have some outside of quotes."""
+        self.options.listener(Event("warning", action=text, told=told))
 
     # -- effects
 

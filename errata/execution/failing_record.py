@@ -41,7 +41,8 @@ def stop_at_first(run: RunState, node: Node, delta: NodeDelta, files: Sequence[F
         message = f"node '{node.name}': {_in_words(place)}{first.get('detail', '')} ({first.get('category', '')})"
         goes_on = "error_handling: { strategy: continue } sends such records to the dead letter queue"
         details = _details(run, node, first["_key"])
-        raise kind(message, help="" if first.get("category") in fatal else goes_on, details=details, file=place[0] if place else "")
+        told = f"node '{node.name}': {_in_words(place)}{first.get('category', '')}"
+        raise kind(message, help="" if first.get("category") in fatal else goes_on, details=details, file=place[0] if place else "", told=told)
 
 
 def _first_reject(run: RunState, node: Node, categories: frozenset[str]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from errata.execution.epoch import Epoch
 from errata.execution.local_copies import Copies
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 class Inputs(ABC):
     """The input of one epoch."""
+
+    reads: ClassVar[bool] = True
+    """Whether files or databases are read."""
 
     @abstractmethod
     def look(self) -> dict[str, SourceFiles]:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import cast
 
-from errata.core.events import Counts, RunResult
+from errata.core.events import Counts, Event, RunResult
 from errata.execution.epoch import Epoch
 from errata.execution.inputs import Inputs
 from errata.outputs.targets import Targets
 from errata.plan.plan import Node
+from errata.plan.planned_rows import planned_rows
 from errata.plan.steps import OutputChanges, Steps, plan_steps
 from errata.state.source_files import SourceFiles, without_files
 from storage.state.entry import Entry
@@ -46,6 +47,11 @@ class PlannedRun:
         for text in without_files(sources.values()):
             epoch.warn(text)
         return cls(epoch, inputs, sources, steps, targets, retry)
+
+    def announce(self) -> None:
+        """Tell the listener what the run will do with each node."""
+        epoch = self.epoch
+        epoch.options.listener(Event("planned", facts={"nodes": [*planned_rows(epoch.plan, epoch.head, self.steps)]}))
 
     @property
     def lost_outputs(self) -> list[Node]:

@@ -34,6 +34,7 @@ def run(pipeline: LoadedPipeline, options: RunOptions, protected: ProtectedFiles
     """
     with Epoch.begin(pipeline, options, protected) as epoch, closing(FileInputs(epoch)) as inputs:
         planned = PlannedRun.of(epoch, inputs, retry=retry)
+        planned.announce()
         if not planned.steps.any_work:
             judge_unchanged(epoch.plan, options, cast("Entry", epoch.head))
             if planned.files_intact:

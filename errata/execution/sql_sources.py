@@ -65,7 +65,7 @@ def _failing(connection: str, nodes: Sequence[Node]) -> Iterator[None]:
     except DatabaseError as error:
         told = "sources" if len(nodes) > 1 else "source"
         help_text = "state, outputs and cursors are those of the last epoch"
-        raise StorageFailed(f"E608: {told} {names}: {error}", help=help_text, again=error.trouble in ("unreachable", "moment", "busy")) from None
+        raise StorageFailed(f"E608: {told} {names}: {error}", help=help_text, again=error.trouble in ("unreachable", "moment", "busy"), told=f"E608: {told} {names}: the database refused") from None
     except ConnectionFault as fault:
         raise StorageFailed(str(fault), help=fault.help) from None
     except (FormatError, InputChanged) as error:

@@ -14,6 +14,7 @@ from errata.execution.epoch import Epoch
 from errata.execution.failing_record import stop_at_first
 from errata.execution.guards import judge
 from errata.execution.ingest import arrivals_kept
+from errata.execution.machine_events import committed, newly_rejected, outputs_written, progress_of, source_read
 from errata.execution.node_runner import NodeRunner
 from errata.execution.planned_run import PlannedRun
 from errata.execution.resource_limits import preflight, within_limits
@@ -75,6 +76,8 @@ class StepExecutor:
         written: What the ledger says of the files of each output that was staged.
         entry: The committed entry.
         restoring: Whether only files of the last epoch are written again.
+        read: The sources that were read.
+        fresh: The outputs, and `dlq`, that were staged anew.
     """
 
     planned: PlannedRun
@@ -85,6 +88,8 @@ class StepExecutor:
     written: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     entry: Entry | None = None
     restoring: bool = False
+    read: set[str] = field(default_factory=set)
+    fresh: set[str] = field(default_factory=set)
     _writer: NodeWriter | None = None
 
     @property
@@ -174,11 +179,12 @@ class StepExecutor:
         self._begin(())
         self.files = {}
         self.restoring = True
-        for node in self.planned.lost_outputs:
-            self._write(node)
+        written = {node.name: self._write(node) for node in self.planned.lost_outputs}
         if not self._targets.dlq_intact(head):
-            self._stage_dlq(head)
-        return self.planned.unchanged()
+            written["dlq"] = self._stage_dlq(head)
+        result = self.planned.unchanged()
+        self._tell_of_outputs(head, written)
+        return result
 
     # -- one method a kind of step
 
@@ -200,11 +206,18 @@ class StepExecutor:
     def _run_node(self, step: DataStep) -> Event:
         """Run one node; the event says what it did."""
         node, began = self.epoch.plan[step.node], monotonic()
-        self.epoch.options.listener(_begin_event(node, step, self.run, self.sources))
+        self.epoch.options.listener(_begin_event(node, step, self.run, self.sources, reads=self._reads(step)))
         with within_limits(node.name):
             delta = self._ingest(step) if isinstance(step, IngestStep) else NodeRunner(self._stored).visit(node, step)
+        if isinstance(step, IngestStep) and self._reads(step) and step.node not in self.read:
+            self.read.add(step.node)
+            self.epoch.options.listener(source_read(self.sources[step.node], step, self.files[step.node], delta.rejected))
         stop_at_first(self.run, node, delta, self.files.get(node.name, ()), self._places)
         return _node_event(node, step, delta, self.run, monotonic() - began)
+
+    def _reads(self, step: DataStep) -> bool:
+        """Whether a step reads files or a database."""
+        return isinstance(step, IngestStep) and step.action != "skip" and self.planned.inputs.reads
 
     def _ingest(self, step: IngestStep) -> NodeDelta:
         source = self.sources[step.node]
@@ -231,10 +244,12 @@ class StepExecutor:
         """Stage the files of an output, or keep the last epoch's files where they are still right."""
         if step.node == "dlq":
             self.written["dlq"] = self._stage_dlq(self.epoch.prior)
+            self.fresh |= {"dlq"} if any(one.target == self._targets.dlq for one in self.epoch.staged.written) else set()
             return
         node = self.epoch.plan[step.node]
         same = self.run.done[node.name].empty and step.action == "follow" and node.name not in self._reshaped
         self.written[node.name] = unchanged_files(self._outputs, self.run, node) if same else self._write(node)
+        self.fresh |= set() if same else {node.name}
 
     def _write(self, node: Node) -> list[dict[str, Any]]:
         self.epoch.options.listener(Event("begin", node.name, node.kind, "writing"))
@@ -270,13 +285,24 @@ class StepExecutor:
             sources={name: self._source_entry(one, rejects) for name, one in self.sources.items()},
             counters={"rejected": run.total_rejected(), "correlated": self.settled.collateral, **gone, **epoch.counters(), **self.planned.inputs.counters()},
         )  # fmt: skip
+        for event in newly_rejected(rejects, epoch.number):
+            epoch.options.listener(event)
         self.entry = epoch.commit(entry)
+        epoch.options.listener(committed(self.entry, plan, run))
 
     def _publish(self) -> None:
+        entry = cast("Entry", self.entry)
         self.epoch.staged.publish()
+        self._tell_of_outputs(entry, {name: self.written[name] for name in [*self.epoch.plan.nodes, "dlq"] if name in self.fresh})
         if self._targets.dlq is None and self.rejects is not None:
-            for text in in_words(self.rejects):
-                self.epoch.warn(text)
+            for text, told in in_words(self.rejects):
+                self.epoch.warn(text, told)
+
+    def _tell_of_outputs(self, entry: Entry, written: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        """Tell the listener of the files and tables that were written, by output."""
+        for name, files in written.items():
+            for event in outputs_written(self.epoch.plan, name, files, entry):
+                self.epoch.options.listener(event)
 
     # -- what the steps share
 
@@ -394,12 +420,13 @@ class StepExecutor:
         return found | (arrivals_kept(source, self.epoch.history, files) if self.epoch.replaced else {})
 
 
-def _begin_event(node: Node, step: DataStep, run: RunState, sources: Mapping[str, SourceFiles]) -> Event:
+def _begin_event(node: Node, step: DataStep, run: RunState, sources: Mapping[str, SourceFiles], *, reads: bool) -> Event:
     """What is known of a node as it begins without asking the engine: the rows that come in, of a source its files."""
     present = [record for record in sources[node.name].changes.now if record.present] if node.name in sources else []
     size = sum(record.size for record in present) / 1e6
     action = f"reading {len(present):,} file{'s' * (len(present) != 1)}, {size:,.1f} MB" if present else step.action
-    return Event("begin", node.name, node.kind, action, _rows_in(node, run))
+    facts = progress_of(node.name, sum(record.size for record in present) if present else None) if reads else {}
+    return Event("begin", node.name, node.kind, action, _rows_in(node, run), facts=facts)
 
 
 def _rows_in(node: Node, run: RunState) -> int:

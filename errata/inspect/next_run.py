@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from errata.core.options import EngineOptions
 from errata.core.uuid7 import uuid7
@@ -15,13 +14,12 @@ from errata.outputs.targets import Targets
 from errata.plan.own_files import ProtectedFiles
 from errata.plan.pipeline import LoadedPipeline
 from errata.plan.plan import Plan
+from errata.plan.planned_rows import Row, planned_rows
 from errata.plan.source_inputs import asking, services
-from errata.plan.steps import DataStep, OutputChanges, OutputStep, Steps, known_rows, plan_steps
+from errata.plan.steps import OutputChanges, Steps, plan_steps
 from errata.state.source_files import SourceFiles, look_at_sources
 from operators.source.file_changes import FileChanges
 from storage.state.entry import Entry
-
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,24 +43,7 @@ class Outlook:
 
     def rows(self) -> Iterator[Row]:
         """One row a node: node, type, action, rows (that it goes through, None where only the run can say), reason."""
-        rows = known_rows(self.plan, self.steps.nodes, self.head.nodes if self.head else {})
-        outputs = {step.node: step for step in self.steps.outputs}
-        for step in self.steps.nodes:
-            row = {"node": step.node, "type": self.plan[step.node].kind, "action": step.action, "rows": rows[step.node], "reason": step.reason}
-            yield row if step.node not in outputs else {**row, **self._output_row(step, outputs[step.node])}
-        if self.head is not None and "dlq" in outputs and outputs["dlq"].action == "move":
-            yield {"node": "dlq", "type": "dlq", "action": "move", "rows": int(self.head.counters.get("rejected", 0)), "reason": outputs["dlq"].reason}
-        for name, kind in self.steps.removed.items():
-            yield {"node": name, "type": kind, "action": "remove", "rows": 0, "reason": "no longer in the pipeline"}
-
-    def _output_row(self, step: DataStep, output: OutputStep) -> Row:
-        """What differs in the row of an output that is written although its rows may not change."""
-        if output.action == "move" and step.action != "skip":
-            return {"action": "move", "reason": f"{output.reason}; {step.reason}"}
-        if output.action in ("move", "restore") and step.action == "skip":
-            nodes = self.head.nodes if self.head else {}
-            return {"action": output.action, "rows": int(nodes.get(step.node, {}).get("live", 0)), "reason": output.reason}
-        return {}
+        return planned_rows(self.plan, self.head, self.steps)
 
     def engine(self, options: EngineOptions) -> tuple[str, str] | None:
         """The engine and why it is this one; None where the run needs none."""

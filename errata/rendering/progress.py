@@ -8,6 +8,7 @@ from time import monotonic
 from typing import Protocol
 
 from errata.core.events import Event
+from errata.rendering.event_stream import EventStream
 from errata.rendering.terminal import cut, escaped, is_terminal, padded
 
 Listener = Callable[[Event], None]
@@ -24,6 +25,10 @@ class Printer(Protocol):
 
     no_color: bool
 
+    @property
+    def events(self) -> EventStream | None:
+        """What writes the events of the run for other programs; None where nobody asked for them."""
+
     def shows(self, level: str) -> bool:
         """Whether messages of a level are printed."""
 
@@ -36,9 +41,21 @@ def progress(console: Printer) -> Iterator[Listener]:
     """Return a listener for the events of a run, while the context is open."""
     if console.shows("info") and is_terminal(sys.stderr):
         with _live(console) as listener:
-            yield listener
+            yield _told(console, listener)
     else:
-        yield lambda event: _print(console, event)
+        yield _told(console, lambda event: _print(console, event))
+
+
+def _told(console: Printer, listener: Listener) -> Listener:
+    """The listener, which also tells other programs."""
+    if (stream := console.events) is None:
+        return listener
+
+    def listen(event: Event) -> None:
+        stream.heard(event)
+        listener(event)
+
+    return listen
 
 
 def _print(console: Printer, event: Event) -> None:

@@ -191,13 +191,15 @@ LOGGED = 10
 """The most records that are listed one by one where the pipeline names no file for them."""
 
 
-def in_words(rejects: pl.DataFrame) -> Iterator[str]:
-    """Warnings about rejected records that go to no file: each with its place, its node and why; the first ones where there are many."""
+def in_words(rejects: pl.DataFrame) -> Iterator[tuple[str, str]]:
+    """Warnings about rejected records that go to no file: each with its place, its node and why, and the same without why; the first ones where there are many."""
     for one in rejects.head(LOGGED).iter_rows(named=True):
         place = f"{one['file']}: record {one['row']}: " if one["row"] is not None else ""
-        yield f"{place}{one['category']} at {one['stage']}: {one['detail']}"
+        told = f"{place}{one['category']} at {one['stage']}"
+        yield f"{told}: {one['detail']}", told
     if rejects.height > LOGGED:
-        yield f"{rejects.height - LOGGED:,} further records were rejected; `errata dlq` lists them all"
+        further = f"{rejects.height - LOGGED:,} further records were rejected; `errata dlq` lists them all"
+        yield further, further
 
 
 def rejecting_nodes(entry: Entry, plan: Plan) -> list[str]:

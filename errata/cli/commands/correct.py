@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from errata.cli.console import NOTHING_CHANGED, rows_answer
+from errata.cli.events import begin_events, events_option
 from errata.cli.loading import known_node, load_pipeline
 from errata.cli.parameters import (
     Assignment,
@@ -31,6 +32,7 @@ from errata.rendering.progress import progress
 @option("--reason", metavar="TEXT", required=True, help="Why; stored with the correction.")
 @option("--dry-run", is_flag=True, help="Show the effect, commit nothing.")
 @option("--wait", is_flag=True, help="Wait for another run's lock.")
+@events_option
 @format_option
 @engine_options
 @common_options
@@ -41,10 +43,11 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, source: str,
     reason = words.pop("reason")
     if words.pop("retract") == bool(changes):
         raise click.UsageError("give either --set COLUMN=VALUE or --retract", click.get_current_context())
+    begin_events(console, words, holds=True)
     engine = engine_of(words)
     pipeline = load_pipeline(console, words, commits=True)
     with progress(console) as listener:
-        options = RunOptions(engine=engine, listener=listener, **words)
+        options = RunOptions(engine=engine, listener=listener, execution_id=console.execution_id, **words)
         rows, result = pipeline.correct(Correction(known_node(pipeline, source), key, changes, reason), options)
     rows_answer(console, rows, format, ("node", "op", "before", "after"))
     if options.dry_run and result.exit_code == Exit.CLEAN:

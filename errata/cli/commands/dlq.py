@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from errata.cli.console import Console, rows_answer
+from errata.cli.events import begin_events, events_option
 from errata.cli.loading import load_pipeline
 from errata.cli.parameters import common_options, console_of, engine_of, engine_options, format_option, pipeline_options
 from errata.core.options import EngineOptions, RunOptions
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 @click.argument("action", type=click.Choice(["list", "groups", "retry"]), default="list")
 @click.argument("group", required=False)
 @format_option
+@events_option
 @engine_options
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, format: str, action: str, group: str | None, **words: Any) -> int:
@@ -29,6 +31,9 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, action: str,
     console = console_of(quiet, verbose, no_color)
     if (action == "retry") != (group is not None):
         raise click.UsageError("retry takes the group that is tried again; list and groups take nothing", click.get_current_context())
+    if words["events"] and group is None:
+        raise click.UsageError("--events goes with retry", click.get_current_context())
+    begin_events(console, words, holds=True)
     engine = engine_of(words)
     pipeline = load_pipeline(console, words, commits=action == "retry")
     if group is not None:
@@ -44,4 +49,4 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, action: str,
 
 def _retry(console: Console, pipeline: "Pipeline", group: str, engine: EngineOptions) -> int:
     with progress(console) as listener:
-        return console.end_of_run(pipeline.dlq_retry(group, RunOptions(engine=engine, listener=listener)))
+        return console.end_of_run(pipeline.dlq_retry(group, RunOptions(engine=engine, listener=listener, execution_id=console.execution_id)))

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from errata.cli.events import begin_events, events_option
 from errata.cli.loading import load_pipeline
 from errata.cli.parameters import common_options, console_of, engine_of, engine_options, option, pipeline_options
 from errata.core.options import RunOptions
@@ -17,12 +18,15 @@ from errata.rendering.progress import progress
 )
 @option("--force", is_flag=True, help="Replace output files that exist.")
 @option("--wait", is_flag=True, help="Wait for another run's lock.")
+@events_option
 @engine_options
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, epoch: int, **words: Any) -> int:
     """Restore the state of an earlier epoch, as a new epoch."""
     console = console_of(quiet, verbose, no_color)
+    begin_events(console, words, holds=True)
     engine = engine_of(words)
     pipeline = load_pipeline(console, words, commits=True)
     with progress(console) as listener:
-        return console.end_of_run(pipeline.revert(epoch, RunOptions(engine=engine, listener=listener, **words)))
+        options = RunOptions(engine=engine, listener=listener, execution_id=console.execution_id, **words)
+        return console.end_of_run(pipeline.revert(epoch, options))

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from errata.cli.console import LEVELS
+from errata.cli.events import begin_events, events_option
 from errata.cli.loading import load_pipeline
 from errata.cli.parameters import common_options, console_of, engine_of, engine_options, option, pipeline_options, together
 from errata.core.options import RunOptions
@@ -39,6 +40,7 @@ run_options = together(
     option("--ephemeral", is_flag=True, help="Keep no state: a plain batch run."),
     option("--max-retract-share", metavar="F", type=click.FloatRange(0, 1), help="Stop when more than this share of a source would be retracted [default: 0.5]."),
     option("--wait", is_flag=True, help="Wait for another run's lock."),
+    events_option,
 )  # fmt: skip
 
 _EXCLUSIVE = (("full_refresh", "ephemeral"), ("full_refresh", "from_cursors"), ("ephemeral", "from_cursors"))
@@ -55,14 +57,17 @@ def command(quiet: bool, verbose: int, no_color: bool, log_level: str, explain: 
     The first time everything, afterwards only what changed.
     """
     console = console_of(quiet, verbose, no_color, log_level)
-    _check(words)
+    _check({**words, "explain": explain})
+    begin_events(console, _previewed(words) | {"events": words.pop("events")})
     engine = engine_of(words)
     pipeline = load_pipeline(console, words, commits=True)
+    if console.events is not None:
+        console.events.start()
     if explain:
         console.explain(pipeline.explain(explain))
         return 0
     with progress(console) as listener:
-        options = RunOptions(engine=engine, listener=listener, **_previewed(words))
+        options = RunOptions(engine=engine, listener=listener, execution_id=console.execution_id, **_previewed(words))
         result = pipeline.run(options)
     console.answer([result.preview])
     if options.dry_run and result.exit_code == 0:
@@ -78,6 +83,10 @@ def _check(words: dict[str, Any]) -> None:
             raise click.UsageError(f"--{one.replace('_', '-')} and --{other.replace('_', '-')} exclude each other")
     if words["preview_output"] and not words["preview"]:
         raise click.UsageError("--dry-run-output needs -n N")
+    if words["events"] and words["explain"]:
+        raise click.UsageError("--events and --explain exclude each other")
+    if words["events"] and words["preview"] and not words["preview_output"]:
+        raise click.UsageError("--events needs --dry-run-output FILE beside -n N: standard output has events only")
 
 
 def _previewed(words: dict[str, Any]) -> dict[str, Any]:

@@ -165,7 +165,7 @@ def _rendered(element: _Element, texts: Sequence[list[_Cell]], rows: int, *, lea
 
 def _one(tag: str, text: _Cell, attributes: str, inner: str, *, leave_out: bool) -> str:
     if isinstance(text, _Content):
-        text, attributes, inner = "", attributes + text.attributes, text.inner + inner
+        return _one(tag, "", attributes + text.attributes, text.inner + inner, leave_out=leave_out)
     content = inner if text is None else _escaped(text) + inner
     if content:
         return f"<{tag}{attributes}>{content}</{tag}>"
