@@ -17,6 +17,7 @@ from errata.core.failures import Busy, StorageFailed
 from errata.core.options import RunOptions
 from errata.core.uuid7 import uuid7
 from errata.outputs.context import OutputContext, RunIdentity
+from errata.outputs.database_targets import CHAINS
 from errata.outputs.staged_files import StagedFiles
 from errata.outputs.targets import Targets
 from errata.plan.own_files import ProtectedFiles
@@ -187,8 +188,13 @@ class Epoch:
 
     def counters(self) -> dict[str, Any]:
         """Counters that each entry takes over: the base of a compaction and what was folded into it, or the entry that a refresh replaces."""
-        replaced = {"replaces": self.replaced.hash} if self.replaced else {}
+        replaced = {"replaces": self.replaced.hash, CHAINS: self._replaced_chains()} if self.replaced else {}
         return {name: value for name, value in (self.head.counters if self.head else {}).items() if name in ("base", "folded")} | replaced
+
+    def _replaced_chains(self) -> list[str]:
+        """The chains that this refresh and earlier ones replace: by them tables of databases know their pipeline."""
+        first = self.history()[0]
+        return [first.hash, *first.counters.get(CHAINS, ())]
 
     # -- the state before
 

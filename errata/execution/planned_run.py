@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import cast
 
 from errata.core.events import Counts, Event, RunResult
 from errata.execution.epoch import Epoch
 from errata.execution.inputs import Inputs
+from errata.outputs.database_targets import DatabaseTargets
 from errata.outputs.targets import Targets
 from errata.plan.plan import Node
 from errata.plan.planned_rows import planned_rows
@@ -26,6 +27,7 @@ class PlannedRun:
         inputs: Where the rows of sources come from.
         sources: The files of each source.
         targets: Where outputs are written; None where none are.
+        tables: The tables of databases that outputs are.
         retry: Whether suppressed records are tried again although nothing else changed.
     """
 
@@ -34,19 +36,21 @@ class PlannedRun:
     sources: Mapping[str, SourceFiles]
     steps: Steps
     targets: Targets | None = None
+    tables: DatabaseTargets = field(default_factory=lambda: DatabaseTargets({}))
     retry: bool = False
 
     @classmethod
     def of(cls, epoch: Epoch, inputs: Inputs, *, retry: bool = False) -> PlannedRun:
         """Look at the input and at the files of outputs, and plan the steps. Raises Failure."""
         sources = inputs.look()
-        targets = Targets.of(epoch.outputs)
+        targets, tables = Targets.of(epoch.outputs), DatabaseTargets.of(epoch.outputs)
         targets.refuse_foreign(epoch.plan, epoch.prior, epoch.history, force=epoch.options.force)
-        changes = OutputChanges() if epoch.head is None else targets.changes(epoch.plan, epoch.head)
+        tables.refuse_foreign()
+        changes = OutputChanges() if epoch.head is None else targets.changes(epoch.plan, epoch.head).with_(tables.changes(epoch.head))
         steps = plan_steps(epoch.plan, epoch.head, inputs.reasons(sources), changes, retry=retry)
         for text in without_files(sources.values()):
             epoch.warn(text)
-        return cls(epoch, inputs, sources, steps, targets, retry)
+        return cls(epoch, inputs, sources, steps, targets, tables, retry)
 
     def announce(self) -> None:
         """Tell the listener what the run will do with each node."""

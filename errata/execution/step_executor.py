@@ -49,6 +49,7 @@ from errata.state.run_state import NodeDelta, RunState
 from errata.state.scalar_inputs import ScalarInputs
 from errata.state.source_files import SourceFiles, files_before, labels_of, reshaped
 from operators.core.run_values import RunValues
+from operators.output.operator import Output
 from operators.source.file_changes import FileRecord
 from operators.source.node import SourceNode
 from storage.engines.spark.user_jars import require_jars
@@ -247,14 +248,14 @@ class StepExecutor:
             self.fresh |= {"dlq"} if any(one.target == self._targets.dlq for one in self.epoch.staged.written) else set()
             return
         node = self.epoch.plan[step.node]
-        same = self.run.done[node.name].empty and step.action == "follow" and node.name not in self._reshaped
+        same = self.run.done[node.name].empty and step.action == "follow" and node.name not in self._reshaped and not cast("Output", node.operator).in_database
         self.written[node.name] = unchanged_files(self._outputs, self.run, node) if same else self._write(node)
         self.fresh |= set() if same else {node.name}
 
     def _write(self, node: Node) -> list[dict[str, Any]]:
         self.epoch.options.listener(Event("begin", node.name, node.kind, "writing"))
         with self.run.engine.sized(self.run.live_bound(node.name)), within_limits(node.name):
-            return write_output(self._outputs, self.run, node, self._targets, self._present)
+            return write_output(self._outputs, self.run, node, self._targets, self._present, tables=self.planned.tables)
 
     def _stage_dlq(self, head: Entry | None) -> list[dict[str, Any]]:
         """The DLQ file, where the pipeline names one and records are rejected."""

@@ -71,6 +71,10 @@ def _node_lines(plan: Plan, index: int, node: Node) -> Iterator[str]:
 def _cost(node: Node) -> str:
     """What a change costs at a node."""
     shape = node.operator.explain_class
+    if shape == "source" and cast("SourceNode", node.operator).config.asks:
+        return "the answer of the database; with a cursor, the rows at or behind it"
+    if node.is_output and cast("Output", node.operator).in_database:
+        return "the changed rows"
     if shape == "source" and cast("SourceNode", node.operator).versioned:
         return "the rows that the table's change data feed names, or the whole table"
     if node.is_output and (output := cast("Output", node.operator)).versioned and output.config.options.get("mode") != "changelog":

@@ -10,6 +10,7 @@ from errata.core.options import EngineOptions
 from errata.core.uuid7 import uuid7
 from errata.execution.engine import choose_engine, work_of
 from errata.outputs.context import OutputContext, RunIdentity
+from errata.outputs.database_targets import DatabaseTargets
 from errata.outputs.targets import Targets
 from errata.plan.own_files import ProtectedFiles
 from errata.plan.pipeline import LoadedPipeline
@@ -68,4 +69,4 @@ def _output_changes(pipeline: LoadedPipeline, head: Entry) -> OutputChanges:
     now = datetime.now(UTC)
     identity = RunIdentity(head.epoch + 1, name := uuid7(now), name, now)
     context = OutputContext(pipeline.plan, pipeline.state, head, head, identity, protected, force=False, warn=lambda _text: None)
-    return Targets.of(context).changes(pipeline.plan, head)
+    return Targets.of(context).changes(pipeline.plan, head).with_(DatabaseTargets.of(context).changes(head))

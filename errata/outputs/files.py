@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any, cast
 from changelog.lazy_imports import F, pa, pc
 from errata.outputs.changes_file import odf_events
 from errata.outputs.context import OutputContext, RunIdentity
+from errata.outputs.database_targets import DatabaseTargets
 from errata.outputs.delta_table import write_table
+from errata.outputs.sql_table import write_database
 from errata.outputs.staged_files import Written
 from errata.outputs.targets import CHANGES, FINISHED, Targets
 from errata.outputs.writer import Exporter, left_out, output_columns
@@ -38,9 +40,18 @@ if TYPE_CHECKING:
 
 
 
-def write_output(context: OutputContext, run: RunState, node: Node, targets: Targets, present: Mapping[str, Sequence[FileRecord]]) -> list[dict[str, Any]]:
-    """Stage all files, or the table, of an output; what the ledger keeps of them. `present`: the files of sources. Raises StorageFailed."""
+def write_output(
+    context: OutputContext, run: RunState, node: Node, targets: Targets, present: Mapping[str, Sequence[FileRecord]], *, tables: DatabaseTargets
+) -> list[dict[str, Any]]:
+    """Stage all files, or the table, of an output; what the ledger keeps of them. Raises StorageFailed.
+
+    `present`: the files of sources. `tables`: the tables of databases.
+    """
     folder, output = context.plan.settings.folder, cast("Output", node.operator)
+    if output.in_database:
+        extra = undeclared(context.plan, node, present)
+        changes = _changes(context, run, node, targets, extra)
+        return [*write_database(context, run, node, tables.tables[node.name], extra), *(one.json(folder) for one in changes)]
     if not output.versioned:
         made = _write_files(context, run, node, targets, present)
         targets.note_gone(node, context.prior, [one.target for one in made], context.staged)

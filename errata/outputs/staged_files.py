@@ -59,14 +59,26 @@ class StagedFiles:
     _targets: set[Path] = field(default_factory=set)
 
     def publish(self) -> None:
-        """Rename everything over its target, bring tables up to date, remove what is not written any more."""
+        """Rename everything over its target, bring tables up to date, remove what is not written any more.
+
+        Raises:
+            StorageFailed: Tables of databases were refused; all others are written.
+        """
         for one in self.written:
             durable.publish(one.staged, one.target)
         for path in self.gone:
             durable.step(f"remove:{path.name}", lambda path=path: path.unlink(missing_ok=True))  # type: ignore[misc]  # lambda default binds the loop variable
+        refused = []
         for table in self.tables:
-            table.publish()
+            try:
+                table.publish()
+            except StorageFailed as failure:
+                refused.append(failure)
         self.written, self.gone, self.tables, self._targets = [], {}, [], set()
+        if refused:
+            first, *others = refused
+            first.details = (*first.details, *(one.message for one in others))
+            raise first
 
     def date(self, before: Mapping[Path, Mapping[str, Any]]) -> None:
         """Give files that are only brought back the times that the ledger has of them, so that the next run finds them as they were."""

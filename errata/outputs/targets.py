@@ -56,10 +56,10 @@ class Targets:
         """The targets of a run, tokens replaced, free names chosen."""
         plan = context.plan
         folder = plan.settings.folder
-        tokens = {node.name: _tokens(node, context) for node in plan.of_kind("output")}
-        wanted = {node.name: _target(node, plan, tokens[node.name]) for node in plan.of_kind("output")}
-        outputs = {node.name: _table_beside(node, wanted, folder, context.prior) for node in plan.of_kind("output")}
-        configs = {node.name: cast("Output", node.operator).config for node in plan.of_kind("output")}
+        tokens = {node.name: _tokens(node, context) for node in file_outputs(plan)}
+        wanted = {node.name: _target(node, plan, tokens[node.name]) for node in file_outputs(plan)}
+        outputs = {node.name: _table_beside(node, wanted, folder, context.prior) for node in file_outputs(plan)}
+        configs = {node.name: cast("Output", node.operator).config for node in file_outputs(plan)}
         path = plan.model.error_handling.dlq.path
         found = cls(folder, outputs, configs, tokens, folder / path if path else None, dlq_form(plan), context.protected)
         found._refuse_shared(plan)
@@ -85,7 +85,7 @@ class Targets:
 
     def _written(self, plan: Plan) -> Iterator[tuple[Node, str]]:
         """What the outputs write, tokens replaced, as far as it does not depend on the rows."""
-        for node in plan.of_kind("output"):
+        for node in file_outputs(plan):
             config, path = self.configs[node.name], self.outputs[node.name]
             paths = [] if self.by_source_file(node) else [path, *([path.with_name(f"{path.name}.meta.json")] if config.write_meta else [])]
             paths += [self._rendered(config.changelog.path, self.tokens[node.name])] if config.changelog else []
@@ -117,7 +117,7 @@ class Targets:
     def paths_after(self, plan: Plan, entry: Entry) -> dict[str, Path]:
         """Where the outputs stand after an epoch, which need not have written them; of one in parts, or of one for each source file, the path that their names are made of."""
         found = dict(self.outputs)
-        for node in plan.of_kind("output"):
+        for node in file_outputs(plan):
             data = [] if self.configs[node.name].split is not None or self.by_source_file(node) else entry.nodes.get(node.name, {}).get("files", [])
             found |= {node.name: self.folder / data[0]["path"]} if data and is_local(data[0]["path"]) else {}
         return found
@@ -222,14 +222,14 @@ class Targets:
 
     def moved(self, plan: Plan, head: Entry) -> set[str]:
         """The outputs, and "dlq", that the last epoch wrote elsewhere than they are written now."""
-        written = [(node, head.nodes.get(node.name, {}).get("files", [])) for node in plan.of_kind("output")]
+        written = [(node, head.nodes.get(node.name, {}).get("files", [])) for node in file_outputs(plan)]
         found = {node.name for node, entries in written if entries and not self._at_its_path(node, entries[0])}
         return found if self._dlq_at_its_path(head) else {*found, "dlq"}
 
     def changes(self, plan: Plan, head: Entry) -> OutputChanges:
         """The outputs, and `dlq`, that moved since the last epoch, and the outputs whose files changed or are gone."""
         moved = self.moved(plan, head)
-        return OutputChanges(frozenset(moved), frozenset(node.name for node in plan.of_kind("output") if not self.intact(node, head)))
+        return OutputChanges(frozenset(moved), frozenset(node.name for node in file_outputs(plan) if not self.intact(node, head)))
 
     def _is_intact(self, entry: Mapping[str, Any]) -> bool:
         if "mark" not in entry:
@@ -257,7 +257,7 @@ class Targets:
 
     def forgotten(self, plan: Plan, history: Sequence[Entry]) -> dict[Path, Mapping[str, Any]]:
         """The files of changes that the forgotten epochs in `history` wrote, of the outputs that still have the same path for changes."""
-        wanted = {node.name: changes.path for node in plan.of_kind("output") if (changes := self.configs[node.name].changelog) is not None}
+        wanted = {node.name: changes.path for node in file_outputs(plan) if (changes := self.configs[node.name].changelog) is not None}
         written = [(name, one) for entry in history for name in wanted for one in entry.nodes.get(name, {}).get("files", [])]
         return {self.folder / one["path"]: one for name, one in written if one.get(CHANGES) == wanted[name]}
 
@@ -281,6 +281,11 @@ class Targets:
         entries, whole = head.nodes.get(node.name, {}).get("files", []), self.whole(node)
         parted = bool(self.part_of(node))
         return [entry for entry in entries if entry.get("of") == whole or (parted and entry["path"] == whole and CHANGES not in entry)]
+
+
+def file_outputs(plan: Plan) -> list[Node]:
+    """The outputs that are files or tables of files, not tables of databases."""
+    return [node for node in plan.of_kind("output") if not cast("Output", node.operator).in_database]
 
 
 def dlq_form(plan: Plan) -> dict[str, Any]:

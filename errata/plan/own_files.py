@@ -112,7 +112,8 @@ def known_part(path: str) -> str:
 def _outputs(node: Node) -> Iterator[tuple[tuple[str, ...], str]]:
     """What an output writes: the key that names it, and its path."""
     config = cast("Output", node.operator).config
-    yield ("path",), config.path
+    if not cast("Output", node.operator).in_database:
+        yield ("path",), config.path
     if config.write_meta:
         yield ("path",), f"{config.path}.meta.json"
     if config.changelog is not None:

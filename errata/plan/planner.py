@@ -24,8 +24,11 @@ from operators.core.binding import Binding, ConfigPath
 from operators.core.row_type import STATUS, UNKNOWN, RowType
 from operators.core.run_values import dotted, qualifying, together
 from operators.core.settings import InputRef, NodeSpec, PipelineSettings
+from operators.output.operator import Output
+from operators.source.node import SourceNode
 from operators.transform.row_logic import RowLogic
 from storage.files.path_tokens import PathTemplate, TokenError, TokenValues
+from storage.sql.names import TableName
 
 if TYPE_CHECKING:
     from errata.project.compositions.call import Contract, Layers
@@ -365,8 +368,9 @@ def _port(nodes: Mapping[str, Node], ref: InputRef, reporter: NodeReporter, plac
 
 
 def check_whole(nodes: Mapping[str, Node], findings: Findings) -> None:
-    """Checks that see the whole pipeline: two outputs with one path, sources that move their windows."""
+    """Checks that see the whole pipeline: two outputs with one path or table, sources that move their windows."""
     _warn_of_delays(nodes, findings)
+    _refuse_shared_tables(nodes, findings)
     paths: dict[str, str] = {}
     for node in nodes.values():
         for path in getattr(node.operator, "target_keys", ()):
@@ -375,6 +379,28 @@ def check_whole(nodes: Mapping[str, Node], findings: Findings) -> None:
                 both = f"outputs '{paths[path]}' and '{node.name}' both write" if paths[path] != node.name else f"output '{node.name}' writes twice to"
                 reporter.report("E322", f"{both} '{path}'", ("config", "path"))
             paths.setdefault(path, node.name)
+
+
+def _refuse_shared_tables(nodes: Mapping[str, Node], findings: Findings) -> None:
+    """Report two outputs with one table, and an output to a table that a source reads (E612)."""
+    taken: dict[tuple[str, str], str] = {}
+    for node in nodes.values():
+        operator = node.operator
+        if isinstance(operator, SourceNode) and operator.config.asks and operator.config.table is not None:
+            taken.setdefault(_table_key(operator.config.connection, operator.config.table), f"source '{node.name}' reads")
+    for node in nodes.values():
+        operator = node.operator
+        if isinstance(operator, Output) and operator.in_database:
+            key = _table_key(operator.config.connection, str(operator.config.table))
+            if key in taken:
+                message = f"output '{node.name}' writes '{operator.table}', which {taken[key]}"
+                findings.node(node.spec.document, node.spec.path, node.name).report("E612", message, ("config", "table"), help="give each its own table")
+            taken.setdefault(key, f"output '{node.name}' writes")
+
+
+def _table_key(connection: str | None, table: str) -> tuple[str, str]:
+    """A table by which two names of one are told to be one. Names are compared without case: two that differ by it alone are no good names either."""
+    return str(connection), TableName.parse(table).shown.casefold()
 
 
 def _warn_of_delays(nodes: Mapping[str, Node], findings: Findings) -> None:
@@ -393,7 +419,7 @@ def check_source_names(plan: Plan, findings: Findings) -> None:
     """A `{source_name}` in a path is that of one source."""
     for node in plan.of_kind("output"):
         config, stems = node.spec.config, TokenValues(plan.source_stems(node.name))
-        for place, path in (("path", config.path), *([("changelog", config.changelog.path)] if config.changelog else [])):
+        for place, path in (*([("path", config.path)] if config.path else []), *([("changelog", config.changelog.path)] if config.changelog else [])):
             try:
                 PathTemplate.parse(path).render(stems)
             except TokenError as error:

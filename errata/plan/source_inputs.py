@@ -21,7 +21,7 @@ from storage.state.location import State
 def discovered(node: Node, plan: Plan) -> Sequence[FileStat]:
     """The files of a source in order, none of a table. Raises StorageFailed where they are not there."""
     operator = cast("SourceNode", node.operator)
-    if operator.versioned:
+    if operator.versioned or operator.config.asks:
         return ()
     if operator.config.service is not None:
         return stored_records(operator)

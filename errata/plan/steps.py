@@ -80,6 +80,10 @@ class OutputChanges:
     moved: frozenset[str] = frozenset()
     lost: frozenset[str] = frozenset()
 
+    def with_(self, other: OutputChanges) -> OutputChanges:
+        """Both together."""
+        return OutputChanges(self.moved | other.moved, self.lost | other.lost)
+
 
 @dataclass(frozen=True, slots=True)
 class Steps:

@@ -156,7 +156,7 @@ def files_before(head: Entry) -> dict[str, tuple[FileRecord, ...]]:
 
 def origins(plan: Plan, node: Node, files: Mapping[str, Sequence[FileRecord]]) -> frozenset[str]:
     """The source files that an output has one file each for; build sides of combines have none."""
-    if not PathTemplate.parse(node.spec.config.path).by_file:
+    if cast("Output", node.operator).in_database or not PathTemplate.parse(node.spec.config.path).by_file:
         return frozenset()
     names = node.operator.inputs[0].key.sources()
     return frozenset(record.path for name in names for record in files.get(name, ()) if record.present)

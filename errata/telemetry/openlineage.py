@@ -96,6 +96,8 @@ class Lineage:
         if config.service is not None:
             address = urlsplit(config.service.url)
             return {"namespace": f"{address.scheme}://{address.netloc.rpartition('@')[2]}", "name": address.path.lstrip("/") or "/"}
+        if config.asks:
+            return {"namespace": "errata", "name": config.answer_name}
         given = config.path or config.glob or config.regex or ",".join(config.paths or ())
         return {"namespace": "file", "name": str(self.pipeline.plan.settings.folder / given)}
 
@@ -103,7 +105,8 @@ class Lineage:
         output = cast("Output", node.operator)
         lineage = {name: {"inputFields": self._fields(columns)} for name, columns in self._columns[node.name].items() if columns}
         facets = _schema(output.output) | facet("columnLineage", fields=lineage)
-        made = {"namespace": "file", "name": str(self.pipeline.plan.settings.folder / output.config.path), "facets": facets}
+        named = {"namespace": "file", "name": str(self.pipeline.plan.settings.folder / output.config.path)}
+        made = ({"namespace": "errata", "name": output.table} if output.in_database else named) | {"facets": facets}
         if stands is None:
             return made
         return made | {"outputFacets": facet("outputStatistics", rowCount=stands.get("live", 0), fileCount=len(stands.get("files", ())))}

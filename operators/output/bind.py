@@ -7,6 +7,7 @@ from operators.core.registry import node_type
 from operators.core.row_type import is_reserved
 from operators.core.settings import NodeSpec, check_path
 from operators.output.config import OutputConfig, Split
+from operators.output.databases import check_database, check_no_database, keyed_by_written
 from operators.output.history import HistoryOutput
 from operators.output.operator import Output, Place, PlainOutput, by_source_file, group_column, write_plan
 from operators.output.projection import project, shown_columns
@@ -27,7 +28,9 @@ def bind(spec: NodeSpec, binding: Binding) -> Output | None:
         known = ", ".join(formats.names())
         binding.problems.report("E217", f"unknown format '{config.type}'", ("config", "type"), help=binding.problems.similar(config.type, formats.names()) or f"known: {known}")
     formed = config.type in formats.names()
-    good = [_parsed_path(config.path, ("config", "path"), binding), not formed or _may_stand_there(config, binding), _with_files(config, binding), _changes_placed(config, binding)]
+    if config.type == "sql":
+        return _in_database(spec, config, binding)
+    good = [check_no_database(config, binding), _parsed_path(config.path, ("config", "path"), binding), not formed or _may_stand_there(config, binding), _with_files(config, binding), _changes_placed(config, binding)]
     good += [_sorted_by_known(config, binding), not formed or _may_be_cut(config, binding), _cut_by_known(spec, binding), _named_once(spec, binding)]
     good.append(not formed or may_have_history(config, binding))
     output = _with_layout(spec, binding)
@@ -35,6 +38,13 @@ def bind(spec: NodeSpec, binding: Binding) -> Output | None:
         return None
     good += [_written(spec, output, binding), _echoes_known(config, output, binding)]
     return output if all(good) else None
+
+
+def _in_database(spec: NodeSpec, config: OutputConfig, binding: Binding) -> Output | None:
+    """The operator of a table of a database; None where what is wrong was reported."""
+    good = [check_database(config, binding), _changes_placed(config, binding), _named_once(spec, binding), may_have_history(config, binding)]
+    output = _with_layout(spec, binding) if all(good) else None
+    return output if output is not None and keyed_by_written(config, list(output.projection.data), binding) else None
 
 
 def _parsed_path(path: str, place: ConfigPath, binding: Binding) -> bool:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, model_validator
 
 from operators.core.config import SortOrder, Strict
 
@@ -38,8 +38,15 @@ class History(Strict):
     deleted: Annotated[str | None, Field(description="A CXL predicate for rows that say that the thing ended.")] = None
 
 
+def _without_path(schema: dict[str, Any]) -> None:
+    """A table of a database has no path."""
+    schema["required"] = [name for name in schema.get("required", ()) if name != "path"]
+
+
 class OutputConfig(Strict):
     """Which fields are written, in which order and form, and where."""
+
+    model_config = ConfigDict(json_schema_extra=_without_path)
 
     name: str | None = None
     type: str
@@ -63,6 +70,18 @@ class OutputConfig(Strict):
     correlation_fanout_policy: Literal["any", "all", "primary"] | None = None
     changelog: ChangelogFile | None = None
     history: History | None = None
+    connection: Annotated[str | None, Field(description="The name of a connection in errata.toml, of an output of type sql.")] = None
+    table: Annotated[str | None, Field(description="The table that an output of type sql writes: table, schema.table, or with double quotes.")] = None
+    mode: Annotated[Literal["mirror", "op_rows"] | None, Field(description="Whether the table of a SQL output has the live rows, which is the default, or all op rows.")] = None
+    form: Annotated[Literal["two", "retract", "upsert", "single", "debezium", "flink"] | None, Field(description="The form of the op rows of a SQL output.")] = None
+    primary_key: Annotated[list[str], Field(description="The columns, as they are written, that are the primary key of the table of a SQL output.")] = Field(default_factory=list)
+    key_column: Annotated[Literal["none"] | None, Field(description="none leaves the column _key out of a table without primary_key.")] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _placed(cls, value: Any) -> Any:
+        """A table of a database has no path, which every other output needs."""
+        return {"path": "", **value} if isinstance(value, dict) and value.get("type") == "sql" else value
 
     @property
     def wanted_metadata(self) -> Literal["all"] | list[str]:

@@ -25,6 +25,7 @@ from operators.output.undeclared_columns import UndeclaredFields, takes_undeclar
 from storage import formats
 from storage.files.path_tokens import PathTemplate
 from storage.formats import FormatError
+from storage.sql.names import TableName
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -78,8 +79,19 @@ class Output(Operator):
     def target_keys(self) -> tuple[str, ...]:
         """The paths that no other output may write, each in one spelling."""
         config = self.config
-        written = [config.path, *([f"{config.path}.meta.json"] if config.write_meta else []), *([config.changelog.path] if config.changelog else [])]
+        own = [] if self.in_database else [config.path]
+        written = [*own, *([f"{config.path}.meta.json"] if config.write_meta else []), *([config.changelog.path] if config.changelog else [])]
         return tuple(path.rstrip("/") if "://" in path else posixpath.normpath(path) for path in written)
+
+    @property
+    def in_database(self) -> bool:
+        """Whether the output is a table of a database."""
+        return self.config.type == "sql"
+
+    @property
+    def table(self) -> str:
+        """Connection and table of an output in a database, as lineage and the ledger have them."""
+        return f"{self.config.connection}:{TableName.parse(str(self.config.table)).shown}"
 
     @property
     def versioned(self) -> bool:
@@ -109,12 +121,13 @@ class Output(Operator):
     def describe(self) -> Sequence[str]:
         """Format, path, columns, order."""
         order = ", ".join(f"{key.field} {key.order}" for key in self.config.sort_order)
-        return (f"format: {self.config.type}, path {self.config.path}", f"columns: {', '.join(self.projection.data)}", *((f"sorted by: {order}",) if order else ()))
+        where = f"table {self.table}" if self.in_database else f"path {self.config.path}"
+        return (f"format: {self.config.type}, {where}", f"columns: {', '.join(self.projection.data)}", *((f"sorted by: {order}",) if order else ()))
 
     def previewed(self, records: int, folder: Path) -> Self:
         """The same output into a file of its own in a folder: JSON lines where its format is no text."""
         shown = {} if formats.writer_type(self.config.type).legible else {"type": "json", "options": {"format": "ndjson"}}
-        place = {"path": str(folder / f"{self.name}.preview"), "if_exists": "overwrite", "write_meta": False}
+        place = {"path": str(folder / f"{self.name}.preview"), "if_exists": "overwrite", "write_meta": False, "connection": None, "table": None}
         return self.with_attributes(config=self.config.model_copy(update=place | shown))
 
     def projected(self, frame: DataFrame, beside: Sequence[Column] = ()) -> DataFrame:

@@ -1,0 +1,207 @@
+"""The tables of databases that a run writes: whose they are, what they hold, and from which epoch on they lack rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+from cxl.types.types import type_name
+from errata.core.failures import StorageFailed
+from errata.outputs.context import OutputContext
+from errata.outputs.writer import output_columns
+from errata.plan.plan import Node, Plan
+from errata.plan.steps import OutputChanges
+from errata.state.source_files import files_before, undeclared
+from operators.output.operator import Output
+from storage.sql.connections import Connection
+from storage.sql.errors import CannotHold, ConnectionFault, DatabaseError
+from storage.sql.names import TableName
+from storage.sql.tables import KEY, Column, Shape, Standing, dialect_of, look
+from storage.state.entry import Entry
+
+CHAINS = "chains"
+"""The member of an entry's counters with the chains that full refreshes replaced."""
+
+
+def database_outputs(plan: Plan) -> list[Node]:
+    """The outputs that are tables of databases."""
+    return [node for node in plan.of_kind("output") if cast("Output", node.operator).in_database]
+
+
+@dataclass(frozen=True)
+class Looked:
+    """One table before a run.
+
+    Attributes:
+        standing: What the database says.
+    """
+
+    context: OutputContext
+    node: Node
+    connection: Connection
+    table: TableName
+    standing: Standing
+
+    @property
+    def output(self) -> Output:
+        """The operator."""
+        return cast("Output", self.node.operator)
+
+    @property
+    def shown(self) -> str:
+        """Connection and table, as the ledger and messages have them."""
+        return f"{self.connection.name}:{self.table.shown}"
+
+    def ledger_entry(self) -> dict[str, Any]:
+        """What the ledger keeps of the table."""
+        return {"path": self.shown, "database": True}
+
+    @cached_property
+    def _entries(self) -> Sequence[Entry]:
+        return self.context.history() if self.context.prior is not None else ()
+
+    def chain(self) -> str:
+        """The hash of the ledger's first row, by which ledgers are told apart. It is there once an epoch is committed."""
+        return str(self.context.history()[0].hash)
+
+    @cached_property
+    def _own_chains(self) -> frozenset[str]:
+        """The chain of the ledger, and those that full refreshes replaced."""
+        if not self._entries:
+            return frozenset()
+        first = self._entries[0]
+        return frozenset([first.hash, *first.counters.get(CHAINS, ())])
+
+    @property
+    def ours(self) -> bool:
+        """Whether this output of this pipeline wrote the table."""
+        control = self.standing.control
+        return control is not None and control.chain in self._own_chains and control.table_name == self.table.shown
+
+    @property
+    def foreign(self) -> bool:
+        """Whether there is a table that somebody else made."""
+        return self.standing.kind is not None and not self.ours
+
+    def shape(self, extra: Sequence[tuple[str, str]]) -> Shape:
+        """The columns of the table. `extra`: names and types of the undeclared fields that the output writes."""
+        config = self.output.config
+        columns = [Column(name, type_name(type_.base)) for name, type_ in output_columns(self.output, extra)[0]]
+        if config.mode == "op_rows":
+            return _event_shape(columns, config.form or "two")
+        if config.primary_key:
+            return Shape(tuple(columns), tuple(config.primary_key))
+        keyed = config.key_column != "none"
+        return Shape((*columns, Column(KEY, "key")) if keyed else tuple(columns), (KEY,) if keyed else ())
+
+    def since(self, shape: Shape) -> int | None:
+        """The epoch from which on the table lacks rows; None where all rows have to be written."""
+        head, control = self.context.head, self.standing.control
+        if head is None or control is None or self.standing.kind != "table" or not self.ours:
+            return None
+        if control.chain != self._entries[0].hash or control.columns != shape.text:
+            return None
+        made_by = {entry.epoch: entry.execution_id for entry in self._entries if not entry.maintains}
+        if made_by.get(control.epoch) != control.execution_id:
+            self.context.warn(f"W610: output '{self.node.name}': {self.shown} holds an epoch that this state does not know; it is written anew")
+            return None
+        return control.epoch if int(head.counters.get("base", 0)) <= control.epoch else None
+
+    def intact(self, head: Entry) -> bool:
+        """Whether the table holds the last epoch."""
+        control = self.standing.control
+        if self.standing.kind != "table" or control is None or not self.ours or control.chain != self._entries[0].hash:
+            return False
+        made_by = {entry.epoch: entry.execution_id for entry in self._entries if not entry.maintains}
+        shape = self.shape(undeclared(self.context.plan, self.node, files_before(head)))
+        return (control.epoch, control.execution_id) == (head.epoch, made_by.get(head.epoch)) and control.columns == shape.text
+
+    def moved(self, head: Entry) -> bool:
+        """Whether the last epoch wrote the output elsewhere."""
+        entries = head.nodes.get(self.node.name, {}).get("files", [])
+        return bool(entries) and entries[0]["path"] != self.shown
+
+    def refuse(self) -> None:
+        """Raise StorageFailed for a foreign table that may not be replaced (E610), and for names that the database cannot hold (E614)."""
+        forced = self.context.force or self.output.config.if_exists == "overwrite"
+        if self.standing.kind == "view":
+            raise StorageFailed(f"E610: output '{self.node.name}': {self.shown} is a view, which is never written to", help="name another table")
+        if self.foreign and not forced:
+            help_text = "--force or if_exists: overwrite replaces it"
+            raise StorageFailed(f"E610: output '{self.node.name}': the table {self.shown} is there and was not written by this pipeline", help=help_text)
+        self._refuse_names()
+
+    def _refuse_names(self) -> None:
+        dialect, seen = dialect_of(self.connection), dict[str, str]()
+        names = self.shape(()).names
+        for name in (*names, self.table.table, *filter(None, [self.table.schema])):
+            if dialect.longest_name is not None and len(name.encode()) > dialect.longest_name:
+                raise StorageFailed(f"E614: output '{self.node.name}': the name '{name}' is longer than {dialect.longest_name} bytes; the database would cut it")
+        for name in names if dialect.folds_case else ():
+            twin = seen.setdefault(name.casefold(), name)
+            if twin != name:
+                raise StorageFailed(f"E614: output '{self.node.name}': columns '{twin}' and '{name}' are one name to the database", help="give one of them another name with mapping")
+
+
+def _event_shape(columns: Sequence[Column], form: str) -> Shape:
+    """The columns of a table of op rows."""
+    data = list(columns) if form not in ("single", "debezium") else [Column("event", "any")]
+    letters = form in ("flink", "debezium", "single")
+    names = {column.name for column in data}
+    system = [("offset", "int"), ("op", "string" if letters else "int"), ("system_time", "date_time"), ("event_time", "date_time")]
+    shown = [Column(f"_{name}" if name in names else name, type_) for name, type_ in system]
+    return Shape((*shown, *data), (shown[0].name,), "op_rows", form)
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseTargets:
+    """The tables of one run by output."""
+
+    tables: Mapping[str, Looked]
+
+    @classmethod
+    def of(cls, context: OutputContext) -> DatabaseTargets:
+        """Look at the tables of all outputs. Raises StorageFailed where a database cannot be reached."""
+        found = {}
+        for node in database_outputs(context.plan):
+            config = cast("Output", node.operator).config
+            connection, table = context.plan.settings.connections[str(config.connection)], TableName.parse(str(config.table))
+            try:
+                standing = look(connection, table, context.plan.settings.name, node.name)
+            except DatabaseError as error:
+                raise StorageFailed(f"E608: output '{node.name}': {error}", again=error.trouble in ("unreachable", "moment", "busy")) from None
+            except ConnectionFault as fault:
+                raise StorageFailed(str(fault), help=fault.help) from None
+            found[node.name] = Looked(context, node, connection, table, standing)
+        return cls(found)
+
+    def refuse_foreign(self) -> None:
+        """Raise StorageFailed for tables that may not be replaced."""
+        for one in self.tables.values():
+            one.refuse()
+
+    def changes(self, head: Entry) -> OutputChanges:
+        """The outputs whose tables are others than in the last epoch, and those whose tables do not hold it."""
+        moved = frozenset(name for name, one in self.tables.items() if one.moved(head))
+        return OutputChanges(moved, frozenset(name for name, one in self.tables.items() if not one.intact(head)))
+
+
+@contextmanager
+def failing(output: str, looked: Looked, epoch: int) -> Iterator[None]:
+    """Turn errors of a database after the commit into StorageFailed: the epoch stands, the table holds an earlier one."""
+    control = looked.standing.control if looked.ours else None
+    holds = f"still holds epoch {control.epoch}" if control is not None else "holds no epoch"
+    told = f"epoch {epoch} is committed; {looked.table.shown} {holds}: run again"
+    try:
+        yield
+    except DatabaseError as error:
+        raise StorageFailed(f"E613: output '{output}': {error}: {told}", again=error.trouble in ("unreachable", "moment", "busy")) from None
+    except CannotHold as error:
+        raise StorageFailed(f"{error.code}: output '{output}': {error.message}: {told}", help=error.help) from None
+    except ConnectionFault as fault:
+        raise StorageFailed(f"{fault}: {told}", help=fault.help) from None
+
+

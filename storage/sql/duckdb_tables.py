@@ -1,0 +1,84 @@
+"""Tables of DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from changelog.lazy_imports import pa
+from storage.sql.connections import Connection
+from storage.sql.duckdb import opened, translating
+from storage.sql.names import TableName, quoted
+from storage.sql.tables import Column, Dialect, Session, Standing
+
+DIALECT: Final = Dialect(
+    types={
+        "int": "BIGINT", "float": "DOUBLE", "numeric": "DOUBLE", "decimal": "DECIMAL(38,SCALE)", "string": "VARCHAR", "bool": "BOOLEAN", "date": "DATE",
+        "date_time": "TIMESTAMP WITH TIME ZONE", "array": "JSON", "map": "JSON", "any": "JSON", "key": "BLOB",
+    },
+    same="IS NOT DISTINCT FROM", place="rowid", alters=False,
+)  # fmt: skip
+
+
+def session(connection: Connection, *, writes: bool) -> Session:
+    """A session on a file, which is made where it is written to."""
+    path = connection.address().path
+    assert path is not None  # a kind of files
+    if writes:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    return DuckSession(connection, opened(connection, read_only=not writes))
+
+
+class DuckSession(Session):
+    """A session of the library."""
+
+    dialect = DIALECT
+
+    def __init__(self, connection: Connection, database: Any) -> None:
+        super().__init__(connection)
+        self._database = database
+
+    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> int:
+        """Execute a statement; the number of rows that it touched."""
+        with translating(self.connection):
+            answer = self._database.execute(statement, list(parameters)).fetchall() if parameters else self._database.execute(statement).fetchall()
+        return int(answer[0][0]) if answer and isinstance(answer[0][0], int) else 0
+
+    def fetched(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The rows of an answer."""
+        with translating(self.connection):
+            found: list[tuple[Any, ...]] = self._database.execute(statement, list(parameters)).fetchall()
+        return found
+
+    def load(self, table: str, columns: Sequence[Column], batches: Iterator[pa.RecordBatch]) -> int:
+        """Fill a temporary table out of Arrow."""
+        types = ", ".join(f"{quoted(column.name)} {DIALECT.type_of(column.type)}" for column in columns)
+        self.execute(f"CREATE TEMP TABLE {quoted(table)} ({types})")
+        rows = 0
+        with translating(self.connection):
+            for batch in batches:
+                given = pa.Table.from_arrays([_loaded(values, column) for values, column in zip(batch.columns, columns, strict=True)], names=[column.name for column in columns])
+                self._database.register("errata_batch", given)
+                self._database.execute(f"INSERT INTO {quoted(table)} SELECT * FROM errata_batch")
+                self._database.unregister("errata_batch")
+                rows += batch.num_rows
+        return rows
+
+    def standing(self, table: TableName) -> Standing:
+        """What the catalog says of a name."""
+        schema = "current_schema()" if table.schema is None else "?"
+        given = [table.table] if table.schema is None else [table.table, table.schema]
+        where = f"lower(table_name) = lower(?) AND table_schema = {schema} AND table_catalog = current_database()"
+        found = self.fetched(f"SELECT table_type FROM information_schema.tables WHERE {where}", given)
+        if not found:
+            return Standing()
+        columns = self.fetched(f"SELECT column_name, data_type FROM information_schema.columns WHERE {where} ORDER BY ordinal_position", given)
+        return Standing("table" if found[0][0] == "BASE TABLE" else "view", tuple((name, type_) for name, type_ in columns))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+
+def _loaded(values: pa.Array, column: Column) -> pa.Array:
+    return values.cast(pa.float64()) if column.type == "numeric" and pa.types.is_string(values.type) else values

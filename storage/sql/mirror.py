@@ -1,0 +1,295 @@
+"""What a table receives in one transaction: the changes of rows, all rows anew, or further op rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from storage import durable
+from storage.sql.connections import Connection
+from storage.sql.errors import CannotHold, DatabaseError
+from storage.sql.names import TableName, listed, quoted
+from storage.sql.tables import Column, ControlRow, Session, Shape, Standing, session_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TRIES: Final = 3
+INSERT, DELETE, UPDATE = 0, 1, 2
+_DELTA, _ROWS, _PLACES = "errata_delta", "errata_rows", "errata_places"
+Batches: TypeAlias = "Callable[[], Iterator[pa.RecordBatch]]"
+"""Gives batches of rows, each time that it is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """The changes of rows since the epoch that a table holds.
+
+    Attributes:
+        rows: One row a change: `at` (its number), `op`, `nth` (the number among equal old rows, from 1), the old identity as `k0` ..., the new row as `c0` ...
+        identity: The columns by which old rows are found.
+        by_values: Whether these are all columns, so that several rows may be equal.
+    """
+
+    rows: pa.Table
+    identity: tuple[Column, ...]
+    by_values: bool
+
+    def count(self, op: int) -> int:
+        """The number of changes of a kind."""
+        return int(self.rows.column("op").to_pylist().count(op))
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """What one output brings to its table.
+
+    Attributes:
+        pipeline: The pipeline's name; with `output` the key of the control row.
+        shape: The columns of the table.
+        before: What the run saw when it looked.
+        row: The control row afterwards.
+        delta: The changes of a mirror; None where all rows are written.
+        live: All rows of a mirror; of a table of op rows the appended ones.
+        anew: Whether the table is emptied first.
+        replaces: Whether a table that is there is not this output's own.
+        warn: Takes what somebody else changed (W610).
+    """
+
+    pipeline: str
+    output: str
+    table: TableName
+    shape: Shape
+    before: Standing
+    row: ControlRow
+    live: Batches
+    delta: Delta | None = None
+    anew: bool = True
+    replaces: bool = False
+    warn: Callable[[str], None] = field(default=lambda _text: None, repr=False)
+
+
+Way: TypeAlias = Literal["statements", "replacing"]
+"""How corrections are written: as updates, or as deletions and insertions."""
+
+
+def write(connection: Connection, given: Write) -> None:
+    """Bring a table to its epoch, in one transaction. A transaction that was lost is tried again.
+
+    Raises:
+        DatabaseError: The database refused it; nothing was written.
+        CannotHold: The table's columns cannot be altered.
+    """
+    way: Way = "statements"
+    left = TRIES
+    while True:
+        try:
+            _write_once(connection, given, way)
+        except DatabaseError as error:
+            if error.trouble == "unique" and given.delta is not None and way == "statements":
+                way = "replacing"  # two rows exchange a value: an update would meet the other row's
+                continue
+            left -= 1
+            if error.trouble != "moment" or not left:
+                raise
+            continue
+        return
+
+
+def _write_once(connection: Connection, given: Write, way: Way) -> None:
+    with session_of(connection, writes=True) as session:
+        found = durable.step("sql:begin", lambda: _begun(session, given))
+        if found == given.row != given.before.control:
+            return  # the answer to an earlier COMMIT was lost
+        if found is not None and found != given.before.control:
+            raise connection.failed("busy", f"another run wrote {given.table.shown} meanwhile: it holds epoch {found.epoch}")
+        durable.step("sql:rows", lambda: _filled(session, given, way))
+        durable.step("sql:commit", session.commit)
+
+
+def _begun(session: Session, given: Write) -> ControlRow | None:
+    session.begin()
+    if given.table.schema is not None and session.standing(given.table).kind is None:
+        session.make_schema(given.table.schema)
+    return session.claim(given.table, given.pipeline, given.output)
+
+
+def _filled(session: Session, given: Write, way: Way) -> None:
+    target = _Target(session, given)
+    fresh = target.prepare()
+    if given.shape.mode == "op_rows":
+        target.append(anew=given.anew and not fresh)
+    elif fresh or given.anew or given.delta is None:
+        target.rewrite(fresh=fresh)
+    elif not target.change(given.delta, way):
+        given.warn(f"W610: output '{given.output}': somebody else changed the table {given.table.shown}; it is written anew")
+        target.rewrite()
+    session.note(given.table, given.pipeline, given.output, given.row, datetime.now(UTC).isoformat(timespec="seconds"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """One table in a transaction."""
+
+    session: Session
+    given: Write
+
+    @property
+    def name(self) -> str:
+        return self.given.table.quoted
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        return self.given.shape.columns
+
+    def prepare(self) -> bool:
+        """Make the table, or give it the columns that it needs; whether it has no rows now."""
+        session, given = self.session, self.given
+        found = session.standing(given.table)
+        if found.kind is None:
+            session.create(given.table, given.shape)
+            return True
+        if found.kind == "view" or (given.before.kind is None and not given.replaces):
+            raise session.connection.failed("constraint", f"somebody made {given.table.shown} meanwhile")
+        wanted = [(column.name, session.dialect.type_of(column.type)) for column in self.columns]
+        fits = sorted(found.columns) == sorted(wanted)
+        if fits and (given.replaces or not self._other_key()):
+            return False
+        self._alter(found, wanted)
+        return True
+
+    def _other_key(self) -> bool:
+        """Whether the table was made with another primary key, or for another kind of rows."""
+        control = self.given.before.control
+        return self.given.replaces or control is None or _beside_columns(control.columns) != _beside_columns(self.given.row.columns)
+
+    def _alter(self, found: Standing, wanted: Sequence[tuple[str, str]]) -> None:
+        """Empty the table and let its columns come and go; make it anew where its key is another one, or where the database cannot do it."""
+        session, had = self.session, dict(found.columns)
+        key = set(self.given.shape.primary_key)
+        stays = session.dialect.alters and not self._other_key() and all(had.get(name) == type_ for name, type_ in wanted if name in key)
+        try:
+            if not stays:
+                session.drop(self.given.table)
+                session.create(self.given.table, self.given.shape)
+                return
+            session.execute(f"DELETE FROM {self.name}")
+            for name in (name for name, type_ in found.columns if dict(wanted).get(name) != type_):
+                session.execute(f"ALTER TABLE {self.name} DROP COLUMN {quoted(name)}")
+            for name, type_ in (one for one in wanted if had.get(one[0]) != one[1]):
+                session.execute(f"ALTER TABLE {self.name} ADD COLUMN {quoted(name)} {type_}")
+        except DatabaseError as error:
+            if error.trouble in ("moment", "busy"):
+                raise
+            told = f"the columns of {self.given.table.shown} cannot be altered: {error.reason}"
+            raise CannotHold("E616", told, "drop what needs the column, such as a view, run again, and make it anew") from None
+
+    # -- all rows
+
+    def rewrite(self, *, fresh: bool = False) -> None:
+        """Empty the table, by DELETE so that readers go on seeing the old rows, and write all rows."""
+        if not fresh:
+            self.session.execute(f"DELETE FROM {self.name}")
+        self._copy()
+
+    def append(self, *, anew: bool) -> None:
+        """Write further rows behind its own."""
+        if anew:
+            self.session.execute(f"DELETE FROM {self.name}")
+        self._copy()
+
+    def _copy(self) -> None:
+        session = self.session
+        rows = session.load(_ROWS, [Column(f"c{at}", column.type) for at, column in enumerate(self.columns)], self.given.live())
+        written = session.execute(f"INSERT INTO {self.name} ({listed(self.given.shape.names)}) SELECT {self._values('r')} FROM {_ROWS} AS r")
+        if written != rows:
+            raise session.connection.failed("constraint", f"{self.given.table.shown} took {written} of {rows} rows")
+
+    def _values(self, alias: str) -> str:
+        cast = self.session.dialect.cast
+        return ", ".join(cast(f"{alias}.{quoted(f'c{at}')}", column.type) for at, column in enumerate(self.columns))
+
+    # -- changes
+
+    def change(self, delta: Delta, way: Way) -> bool:
+        """Write changes; whether each statement touched as many rows as it names."""
+        session = self.session
+        identity = [Column(f"k{at}", column.type) for at, column in enumerate(delta.identity)]
+        loaded = [Column(name, "int") for name in ("at", "op", "nth")] + identity + [Column(f"c{at}", column.type) for at, column in enumerate(self.columns)]
+        session.load(_DELTA, loaded, iter(delta.rows.to_batches()))
+        if delta.by_values:
+            self._find(delta)
+        gone = (DELETE,) if way == "statements" else (DELETE, UPDATE)
+        if self._delete(delta, gone) != sum(map(delta.count, gone)):
+            return False
+        if way == "statements" and self._update(delta) != delta.count(UPDATE):
+            return False
+        came = (INSERT,) if way == "statements" else (INSERT, UPDATE)
+        return self._insert(delta, came) == sum(map(delta.count, came))
+
+    def _matches(self, delta: Delta, table: str) -> str:
+        """The condition that a row of the table is the old row of a change `d`."""
+        cast = self.session.dialect.cast
+        return " AND ".join(f"{table}.{quoted(column.name)} = {cast(f'd.k{at}', column.type)}" for at, column in enumerate(delta.identity))
+
+    def _find(self, delta: Delta) -> None:
+        """Note the place of each old row: the `nth` of equal rows, in the order of their places."""
+        dialect = self.session.dialect
+        places = dialect.place
+        if dialect.same == "IS NOT DISTINCT FROM" and not dialect.folds_case:
+            self._find_by_text(delta)
+            return
+        names = [column.name for column in delta.identity]
+        numbered = f"SELECT {places} AS place, {listed(names)}, row_number() OVER (PARTITION BY {listed(names)} ORDER BY {places}) AS nth FROM {self.name}"
+        same = " AND ".join(f"t.{quoted(column.name)} {dialect.same} {dialect.cast(f'd.k{at}', column.type)}" for at, column in enumerate(delta.identity))
+        self.session.execute(
+            f"CREATE TEMP TABLE {_PLACES} AS SELECT d.at AS at, t.place AS place FROM ({numbered}) AS t JOIN {_DELTA} AS d ON d.op <> {INSERT} AND d.nth = t.nth AND {same}"
+        )
+
+    def _find_by_text(self, delta: Delta) -> None:
+        """The same by the text of whole rows, by which PostgreSQL can hash; its JSON has no equality."""
+        cast, place = self.session.dialect.cast, self.session.dialect.place
+        whole = f"ROW({', '.join(quoted(column.name) for column in delta.identity)})::text"
+        wanted = f"ROW({', '.join(cast(f'd.k{at}', column.type) for at, column in enumerate(delta.identity))})::text"
+        images = f"SELECT {place} AS place, {whole} AS image FROM {self.name}"
+        numbered = f"SELECT place, image, row_number() OVER (PARTITION BY image ORDER BY place) AS nth FROM ({images}) AS i"
+        changes = f"SELECT d.at, d.nth, {wanted} AS image FROM {_DELTA} AS d WHERE d.op <> {INSERT}"
+        self.session.execute(
+            f"CREATE TEMP TABLE {_PLACES} ON COMMIT DROP AS SELECT c.at AS at, t.place AS place FROM ({numbered}) AS t JOIN ({changes}) AS c ON c.image = t.image AND c.nth = t.nth"
+        )
+
+    def _delete(self, delta: Delta, ops: Sequence[int]) -> int:
+        kinds = ", ".join(map(str, ops))
+        if delta.by_values:
+            found = f"SELECT p.place FROM {_PLACES} AS p JOIN {_DELTA} AS d ON d.at = p.at WHERE d.op IN ({kinds})"
+            return self.session.execute(f"DELETE FROM {self.name} WHERE {self.session.dialect.place} IN ({found})")
+        return self.session.execute(f"DELETE FROM {self.name} WHERE EXISTS (SELECT 1 FROM {_DELTA} AS d WHERE d.op IN ({kinds}) AND {self._matches(delta, self.name)})")
+
+    def _update(self, delta: Delta) -> int:
+        cast = self.session.dialect.cast
+        sets = ", ".join(f"{quoted(column.name)} = {cast(f'd.c{at}', column.type)}" for at, column in enumerate(self.columns))
+        if delta.by_values:
+            place = f"{self.name}.{self.session.dialect.place}"
+            return self.session.execute(f"UPDATE {self.name} SET {sets} FROM {_PLACES} AS p JOIN {_DELTA} AS d ON d.at = p.at WHERE d.op = {UPDATE} AND {place} = p.place")
+        return self.session.execute(f"UPDATE {self.name} SET {sets} FROM {_DELTA} AS d WHERE d.op = {UPDATE} AND {self._matches(delta, self.name)}")
+
+    def _insert(self, delta: Delta, ops: Sequence[int]) -> int:
+        """Insert new rows; -1 where somebody else's row has the key of one."""
+        kinds = ", ".join(map(str, ops))
+        if self.given.shape.primary_key and self._taken(kinds):
+            return -1
+        return self.session.execute(f"INSERT INTO {self.name} ({listed(self.given.shape.names)}) SELECT {self._values('d')} FROM {_DELTA} AS d WHERE d.op IN ({kinds})")
+
+    def _taken(self, kinds: str) -> bool:
+        cast, places = self.session.dialect.cast, {column.name: at for at, column in enumerate(self.columns)}
+        types = {column.name: column.type for column in self.columns}
+        same = " AND ".join(f"t.{quoted(name)} = {cast(f'd.c{places[name]}', types[name])}" for name in self.given.shape.primary_key)
+        [(count,)] = self.session.fetched(f"SELECT count(*) FROM {_DELTA} AS d JOIN {self.name} AS t ON {same} WHERE d.op IN ({kinds})")
+        return bool(count)
+
+
+def _beside_columns(text: str) -> str:
+    """The shape of a control row without its columns."""
+    return text.partition('"primary_key"')[2]

@@ -1,0 +1,105 @@
+"""Tables of SQLite."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from changelog.lazy_imports import pa
+from storage.sql.connections import Connection
+from storage.sql.names import TableName, quoted
+from storage.sql.sqlite import opened, translating
+from storage.sql.tables import Column, Dialect, Session, Standing
+from storage.values.text import time_text
+
+if TYPE_CHECKING:
+    import sqlite3
+
+DIALECT: Final = Dialect(
+    types={
+        "int": "INTEGER", "float": "REAL", "numeric": "REAL", "decimal": "TEXT", "string": "TEXT", "bool": "INTEGER", "date": "TEXT", "date_time": "TEXT",
+        "array": "TEXT", "map": "TEXT", "any": "TEXT", "key": "BLOB",
+    },
+    same="IS", place="rowid", temporary="temp.",
+)  # fmt: skip
+_SCHEMA: Final = "main"
+
+
+def session(connection: Connection, *, writes: bool) -> Session:
+    """A session on a file, which is made where it is written to."""
+    path = connection.address().path
+    assert path is not None  # a kind of files
+    if writes:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    return SqliteSession(connection, opened(connection, "rwc" if writes else "ro"))
+
+
+class SqliteSession(Session):
+    """A session of Python's own module."""
+
+    dialect = DIALECT
+
+    def __init__(self, connection: Connection, database: sqlite3.Connection) -> None:
+        super().__init__(connection)
+        self._database = database
+
+    def begin(self) -> None:
+        """Begin a transaction that writes: it waits here for other processes, and nowhere later."""
+        self.execute("BEGIN IMMEDIATE")
+
+    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> int:
+        """Execute a statement; the number of rows that it touched."""
+        with translating(self.connection):
+            return self._database.execute(statement, tuple(parameters)).rowcount
+
+    def fetched(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The rows of an answer."""
+        with translating(self.connection):
+            return self._database.execute(statement, tuple(parameters)).fetchall()
+
+    def load(self, table: str, columns: Sequence[Column], batches: Iterator[pa.RecordBatch]) -> int:
+        """Fill a temporary table whose columns have no types, so that values stay as they are."""
+        names = ", ".join(quoted(column.name) for column in columns)
+        self.execute(f"CREATE TEMP TABLE {quoted(table)} ({names})")
+        marks = ", ".join("?" for _ in columns)
+        rows = 0
+        with translating(self.connection):
+            for batch in batches:
+                values = [_plain(values) for values in batch.columns]
+                self._database.executemany(f"INSERT INTO temp.{quoted(table)} VALUES ({marks})", zip(*values, strict=True))
+                rows += batch.num_rows
+        return rows
+
+    def standing(self, table: TableName) -> Standing:
+        """What the schema says of a name."""
+        schema = quoted(table.schema or _SCHEMA)
+        found = self.fetched(f"SELECT name, type FROM {schema}.sqlite_master WHERE type IN ('table', 'view') AND lower(name) = lower(?)", (table.table,))
+        if not found:
+            return Standing()
+        columns = self.fetched("SELECT name, type FROM pragma_table_info(?, ?)", (found[0][0], table.schema or _SCHEMA))
+        return Standing("table" if found[0][1] == "table" else "view", tuple((name, type_.upper()) for name, type_ in columns))
+
+    def make_schema(self, schema: str) -> None:
+        """Do nothing: a schema of SQLite is an attached file, and a statement that names another fails."""
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+
+def _plain(values: pa.Array) -> list[Any]:
+    """Values as SQLite stores them: decimals with all digits, dates and times as ISO text, booleans as 0 and 1."""
+    if pa.types.is_timestamp(values.type):
+        found: list[Any] = time_text(values).to_pylist()
+        return found
+    return [_stored(value) for value in values.to_pylist()]
+
+
+def _stored(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    return int(value) if isinstance(value, bool) else value

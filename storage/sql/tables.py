@@ -1,0 +1,263 @@
+"""Tables that receive rows: their columns, what a database has, and the session that writes."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from storage.sql.connections import Connection
+from storage.sql.names import TableName, listed, quoted
+from storage.sql.reading import tried
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CONTROL: Final = "_errata_outputs"
+KEY: Final = "_key"
+"""The column of a row's own key."""
+_CONTROL_COLUMNS: Final = (
+    ("pipeline", "string"), ("output", "string"), ("table_name", "string"), ("chain", "string"), ("epoch", "int"), ("execution_id", "string"), ("columns", "any"),
+    ("written_at", "date_time"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its name, and its type as CXL names it; `key` for the row's own key."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The columns of a table.
+
+    Attributes:
+        primary_key: Names of the columns of the primary key.
+        mode: `mirror` or `op_rows`.
+        form: The form of op rows.
+    """
+
+    columns: tuple[Column, ...]
+    primary_key: tuple[str, ...]
+    mode: str = "mirror"
+    form: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return [column.name for column in self.columns]
+
+    @property
+    def text(self) -> str:
+        """The shape as the control row keeps it."""
+        columns = [[column.name, column.type] for column in self.columns]
+        return json.dumps({"columns": columns, "primary_key": list(self.primary_key), "mode": self.mode, "form": self.form}, ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ControlRow:
+    """What a table holds: the rows of an output at an epoch of a ledger, which `chain` tells from others."""
+
+    table_name: str
+    chain: str
+    epoch: int
+    execution_id: str
+    columns: str
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is in a database before a run.
+
+    Attributes:
+        kind: What has the table's name; None where nothing has.
+        columns: Its columns, with types as the database names them.
+        control: The control row of an output; None where there is none.
+    """
+
+    kind: Literal["table", "view"] | None = None
+    columns: tuple[tuple[str, str], ...] = ()
+    control: ControlRow | None = None
+
+
+NOTHING: Final = Standing()
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How one kind of database writes.
+
+    Attributes:
+        types: Its type of each CXL type.
+        same: Compares two expressions, null with null too.
+        place: The name of a row's place in its table.
+        casts: Types whose loaded values are cast, with what they are cast to.
+        alters: Whether columns of a table with a primary key can be altered.
+        longest_name: The bytes of a name at most; None for no limit.
+        folds_case: Whether names that differ by case alone are one.
+    """
+
+    types: Mapping[str, str]
+    same: str
+    place: str
+    casts: Mapping[str, str] = field(default_factory=dict)
+    alters: bool = True
+    longest_name: int | None = None
+    folds_case: bool = True
+    temporary: str = ""
+
+    def type_of(self, type_: str) -> str:
+        """The database's type of a CXL type."""
+        if type_.startswith("decimal("):
+            scale = type_.rstrip(")").rpartition(",")[2].strip()
+            return self.types["decimal"].replace("SCALE", scale)
+        return self.types.get(type_, self.types["any"])
+
+    def cast(self, expression: str, type_: str) -> str:
+        """A loaded value as its column takes it."""
+        kind = "decimal" if type_.startswith("decimal(") else type_ if type_ in self.types else "any"
+        return f"CAST({expression} AS {self.type_of(type_)})" if kind in self.casts else expression
+
+
+class Session(ABC):
+    """A connection that writes. Everything between `begin` and `commit` lands together."""
+
+    dialect: Dialect
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    @abstractmethod
+    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> int:
+        """Execute a statement; the number of rows that it touched. Raises DatabaseError."""
+
+    @abstractmethod
+    def fetched(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a small answer. Raises DatabaseError."""
+
+    @abstractmethod
+    def load(self, table: str, columns: Sequence[Column], batches: Iterator[pa.RecordBatch]) -> int:
+        """Make a temporary table of these columns and fill it; the number of rows. Raises DatabaseError."""
+
+    @abstractmethod
+    def standing(self, table: TableName) -> Standing:
+        """What has the name of a table, without a control row. Raises DatabaseError."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the connection; what was not committed is gone."""
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self.execute("BEGIN")
+
+    def commit(self) -> None:
+        """Commit the transaction."""
+        self.execute("COMMIT")
+
+    def parameter(self, number: int) -> str:
+        """The mark of a bound value, numbered from 1."""
+        return "?"
+
+    def locked(self) -> str:
+        """What a statement ends with so that it locks the rows that it reads."""
+        return ""
+
+    # -- the control table
+
+    def look(self, table: TableName, pipeline: str, output: str) -> Standing:
+        """What has the table's name, with the control row of an output."""
+        control = table.beside(CONTROL)
+        found = self.standing(table)
+        if self.standing(control).kind is None:
+            return found
+        return Standing(found.kind, found.columns, self._control(control, pipeline, output, ""))
+
+    def claim(self, table: TableName, pipeline: str, output: str) -> ControlRow | None:
+        """Make the control table where there is none, lock the row of an output, and return it; None for a new one."""
+        control = table.beside(CONTROL)
+        columns = ", ".join(f"{quoted(name)} {self.dialect.type_of(type_)}" for name, type_ in _CONTROL_COLUMNS)
+        self.execute(f"CREATE TABLE IF NOT EXISTS {control.quoted} ({columns}, PRIMARY KEY (pipeline, output))")
+        marks = f"{self.parameter(1)}, {self.parameter(2)}"
+        self.execute(f"INSERT INTO {control.quoted} (pipeline, output, epoch) VALUES ({marks}, 0) ON CONFLICT (pipeline, output) DO NOTHING", (pipeline, output))
+        found = self._control(control, pipeline, output, self.locked())
+        return None if found is None or not found.chain else found
+
+    def note(self, table: TableName, pipeline: str, output: str, row: ControlRow, moment: str) -> None:
+        """Write the control row of an output, which was claimed."""
+        given = {**asdict(row), "written_at": moment}
+        kinds = dict(_CONTROL_COLUMNS)
+        sets = ", ".join(f"{quoted(name)} = {self._bound(number, kinds[name])}" for number, name in enumerate(given, 1))
+        where = f"pipeline = {self.parameter(len(given) + 1)} AND output = {self.parameter(len(given) + 2)}"
+        self.execute(f"UPDATE {table.beside(CONTROL).quoted} SET {sets} WHERE {where}", (*map(str, given.values()), pipeline, output))
+
+    def _bound(self, number: int, type_: str) -> str:
+        return f"CAST({self.parameter(number)} AS {self.dialect.type_of(type_)})"
+
+    def _control(self, control: TableName, pipeline: str, output: str, ending: str) -> ControlRow | None:
+        names = ("table_name", "chain", "epoch", "execution_id", "columns")
+        where = f"pipeline = {self.parameter(1)} AND output = {self.parameter(2)}"
+        rows = self.fetched(f"SELECT {listed(names)} FROM {control.quoted} WHERE {where}{ending}", (pipeline, output))
+        if not rows:
+            return None
+        name, chain, epoch, execution, columns = rows[0]
+        return ControlRow(name or "", chain or "", int(epoch), execution or "", columns or "")
+
+    # -- tables
+
+    def create(self, table: TableName, shape: Shape) -> None:
+        """Make a table."""
+        columns = [f"{quoted(column.name)} {self.dialect.type_of(column.type)}" for column in shape.columns]
+        columns += [f"PRIMARY KEY ({listed(shape.primary_key)})"] if shape.primary_key else []
+        if table.schema is not None:
+            self.make_schema(table.schema)
+        self.execute(f"CREATE TABLE {table.quoted} ({', '.join(columns)})")
+
+    def make_schema(self, schema: str) -> None:
+        """Make a schema where there is none."""
+        self.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}")
+
+    def drop(self, table: TableName) -> None:
+        """Remove a table."""
+        self.execute(f"DROP TABLE {table.quoted}")
+
+
+_MODULES: Final[Mapping[str, str]] = {"sqlite": "sqlite_tables", "duckdb": "duckdb_tables", "postgresql": "postgresql_tables"}
+
+
+def _module(connection: Connection) -> Any:
+    connection.require_library()
+    return import_module(f"storage.sql.{_MODULES[connection.kind]}")
+
+
+def dialect_of(connection: Connection) -> Dialect:
+    """How the database of a connection writes."""
+    found: Dialect = _module(connection).DIALECT
+    return found
+
+
+@contextmanager
+def session_of(connection: Connection, *, writes: bool) -> Iterator[Session]:
+    """A session, for looking alone or for writing. Raises DatabaseError after three tries."""
+    open_: Callable[..., Session] = _module(connection).session
+    session: Session = tried(lambda: open_(connection, writes=writes))
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+def look(connection: Connection, table: TableName, pipeline: str, output: str) -> Standing:
+    """What has a table's name, and the control row of an output. A file that is not there is not made. Raises DatabaseError."""
+    path = connection.address().path
+    if path is not None and not path.exists():
+        return NOTHING
+    with session_of(connection, writes=False) as session:
+        return session.look(table, pipeline, output)
