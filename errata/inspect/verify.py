@@ -11,6 +11,7 @@ from changelog.equality import alike, fingerprint, parts
 from changelog.lazy_imports import F, Window
 from changelog.ops import is_negative, weight
 from errata.core.options import EngineOptions
+from errata.inspect.database_tables import mirrors_compared
 from errata.inspect.recompute import recomputed
 from errata.inspect.snapshot import Snapshot
 from errata.plan.pipeline import LoadedPipeline
@@ -60,6 +61,8 @@ def _tables(pipeline: LoadedPipeline, entries: list[Entry], recompute: bool, eng
     for node in reading.nodes.values():
         if node.persisted and f"changelog/{node.name}" in whole.tables:
             yield from _table(reading, node, whole, _shapes(node, entries))
+    if not damaged:
+        yield from (_answer("database", name, detail=detail) for name, detail in mirrors_compared(pipeline, reading, entries[-1]))
     if recompute and not damaged:
         yield from _recomputed(pipeline, reading, entries[-1], engine)
 

@@ -64,12 +64,12 @@ class Looked:
         return self.context.history() if self.context.prior is not None else ()
 
     def chain(self) -> str:
-        """The hash of the ledger's first row, by which ledgers are told apart. It is there once an epoch is committed."""
+        """The hash of the ledger's first row, which no other ledger has. It is there once an epoch is committed."""
         return str(self.context.history()[0].hash)
 
     @cached_property
     def _own_chains(self) -> frozenset[str]:
-        """The chain of the ledger, and those that full refreshes replaced."""
+        """The chain of the ledger, and the chains that full refreshes replaced."""
         if not self._entries:
             return frozenset()
         first = self._entries[0]

@@ -1,4 +1,4 @@
-"""Outputs that are tables of databases: what stands there before a run, and what the run brings.
+"""Outputs that are tables of databases: their rows and op rows as one transaction a run.
 
 A table is written after the ledger's commit. Its control row names the ledger and the epoch that it holds. The op rows since then bring it on;
 where that epoch is unknown, or somebody else changed the table, all rows are written anew.
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 500_000
 """The most op rows that are brought one by one; with more, all rows are written."""
 FEW_ROWS = 10_000
-"""So many changes are always brought one by one, also where the table has fewer rows than twice as many."""
+"""Up to this number, changes are always brought one by one, also where the table has fewer rows than twice as many."""
 AS_JSON = ("single", "debezium")
 """Forms whose events are one column of JSON."""
 

@@ -399,7 +399,7 @@ def _refuse_shared_tables(nodes: Mapping[str, Node], findings: Findings) -> None
 
 
 def _table_key(connection: str | None, table: str) -> tuple[str, str]:
-    """A table by which two names of one are told to be one. Names are compared without case: two that differ by it alone are no good names either."""
+    """What two names of one table have in common. Case does not count: names that differ by it alone are no good names either."""
     return str(connection), TableName.parse(table).shown.casefold()
 
 

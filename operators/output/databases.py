@@ -20,7 +20,7 @@ PLACE: Final = ("config", "connection")
 
 
 def check_no_database(config: OutputConfig, binding: Binding) -> bool:
-    """Whether an output of files has no keys of databases; reports any that it has."""
+    """Whether an output of files has no keys of databases; reports them."""
     wrong = [name for name, unset in _ABOUT_DATABASES.items() if getattr(config, name) != unset]
     for name in wrong:
         message = f"output '{config.name or ''}' is of type {config.type}; {name} is about tables of databases"

@@ -1,0 +1,110 @@
+"""Tables of SQLite and DuckDB files: a mirror is the live rows after every run, op rows stand once, whatever dies or somebody else does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from errata.core.failures import StorageFailed
+from tests.support import database_tables as tables
+
+KINDS = ["sqlite", "duckdb"]
+
+
+@pytest.mark.parametrize("mode", tables.MODES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_mirror_is_the_live_rows(kind: str, mode: str, tmp_path: Path) -> None:
+    tables.check_random_script(kind, mode, 1, tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_may_die_at_every_step(kind: str, tmp_path: Path) -> None:
+    tables.check_kills(kind, "key" if kind == "sqlite" else "values", tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_op_rows_stand_once(kind: str, tmp_path: Path) -> None:
+    tables.check_op_rows(kind, tmp_path)
+
+
+@pytest.mark.parametrize("form", ["two", "retract", "upsert", "flink", "single", "debezium"])
+def test_forms_of_op_rows(form: str, tmp_path: Path) -> None:
+    tables.check_forms("sqlite", form, tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_constraint_of_somebody_else(kind: str, tmp_path: Path) -> None:
+    tables.check_constraint(kind, tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_rows_exchange_a_unique_value(kind: str, tmp_path: Path) -> None:
+    tables.check_swapped(kind, tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_somebody_else_changed_the_table(kind: str, tmp_path: Path) -> None:
+    tables.check_changed_by_another(kind, tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_refused_before_the_commit(kind: str, tmp_path: Path) -> None:
+    tables.check_refused_before_the_commit(kind, tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_edits_of_columns(kind: str, tmp_path: Path) -> None:
+    tables.check_edited(kind, tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_verify_reads_mirrors(kind: str, tmp_path: Path) -> None:
+    tables.check_verify(kind, tmp_path)
+
+
+def test_a_value_that_sqlite_cannot_hold(tmp_path: Path) -> None:
+    folder, database = tables.made("sqlite", tmp_path)
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{name: amount, type: int}", "{name: amount, type: float}"))
+    folder.write("orders.csv", "id,region,amount\n1,a,1.5\n2,b,nan\n")
+    with pytest.raises(StorageFailed, match="E614.*amount.*id=2"):
+        folder.run()
+    assert folder.load().head_epoch() is None
+    folder.write("orders.csv", "id,region,amount\n1,a,1.5\n2,b,inf\n")
+    folder.run()
+    folder.write("orders.csv", "id,region,amount\n1,a,nan\n2,b,inf\n")
+    with pytest.raises(StorageFailed, match="E614.*amount.*id=1"):
+        folder.run()
+    assert tables.epoch(database) == 1
+
+
+def test_names_that_are_one_to_the_database(tmp_path: Path) -> None:
+    folder, _ = tables.made("sqlite", tmp_path)
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("primary_key: [id]}}", "primary_key: [id], mapping: {Id: region}}}"))
+    tables.lay(folder, tables.FIRST)
+    with pytest.raises(StorageFailed, match="E614.*'id' and 'Id'"):
+        folder.run()
+
+
+def test_a_dry_run_opens_no_output(tmp_path: Path) -> None:
+    folder, _ = tables.made("sqlite", tmp_path)
+    tables.lay(folder, tables.FIRST)
+    assert folder.run(dry_run=True).exit_code == 0
+    assert "north" in (folder.run(dry_run=True, preview=2).preview or "")
+    assert not (tmp_path / "shop.db").exists()
+
+
+def test_a_state_from_a_backup_writes_the_table_anew(tmp_path: Path) -> None:
+    import shutil
+
+    folder, database = tables.made("sqlite", tmp_path)
+    tables.lay(folder, tables.FIRST)
+    folder.run()
+    shutil.copytree(tmp_path / ".errata", tmp_path / "backup")
+    tables.lay(folder, tables.SECOND)
+    folder.run()
+    shutil.rmtree(tmp_path / ".errata")
+    shutil.copytree(tmp_path / "backup", tmp_path / ".errata")
+    tables.lay(folder, tables.THIRD)
+    folder.run()
+    assert (tables.stored(database), tables.epoch(database)) == (tables.Counter(tables.THIRD), 2)

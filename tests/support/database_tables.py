@@ -1,0 +1,246 @@
+"""Tests of tables that outputs write, by kind of database."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from errata.core.failures import StorageFailed
+from storage import durable
+from tests.support.databases import Database
+from tests.support.killing import Died, dies_at
+from tests.support.pipelines import Folder, command, standing_in
+
+PIPELINE = """\
+pipeline: {name: shop}
+nodes:
+  - type: source
+    name: orders
+    config:
+      name: orders
+      type: csv
+      path: orders.csv
+      merge: MERGE
+      schema: [{name: id, type: int}, {name: region, type: string}, {name: amount, type: int}]
+  - {type: output, name: report, input: orders, config: {name: report, type: sql, connection: shop, table: report, EXTRA}}
+  - {type: output, name: all, input: orders, config: {name: all, type: csv, path: out/all.csv}}
+error_handling: {strategy: continue, dlq: {path: out/rejected.csv}}
+"""
+KEYED = "{strategy: snapshot, primary_key: [id]}"
+MODES = {"key": ("primary_key: [id]", KEYED), "row-key": ("if_exists: error", "snapshot"), "values": ("key_column: none", "snapshot")}
+Rows = list[tuple[int, str, int | None]]
+FIRST: Rows = [(1, "north", 10), (2, "south", 20), (3, "north", 30)]
+SECOND: Rows = [(1, "north", 10), (2, "south", 25), (4, "west", 7)]
+THIRD: Rows = [(2, "north", 10), (1, "south", 25), (4, "west", None), (5, "it's", 8)]
+
+
+def made(kind: str, path: Path, extra: str = "primary_key: [id]", merge: str = KEYED) -> tuple[Folder, Database]:
+    folder = Folder(path)
+    database = Database.new(kind, path)
+    folder.write("pipeline.yaml", PIPELINE.replace("MERGE", merge).replace("EXTRA", extra))
+    return folder, database
+
+
+def lay(folder: Folder, rows: Rows) -> None:
+    folder.write_csv("orders.csv", ["id", "region", "amount"], [dict(zip(("id", "region", "amount"), row, strict=True)) for row in rows])
+
+
+def stored(database: Database) -> Counter[tuple[Any, ...]]:
+    return Counter(database.ask("SELECT id, region, amount FROM report"))
+
+
+def epoch(database: Database) -> int:
+    return int(database.ask("SELECT epoch FROM _errata_outputs")[0][0])
+
+
+def check_random_script(kind: str, mode: str, seed: int, path: Path) -> None:
+    """After every run the table is the live rows, and its control row the epoch."""
+    extra, merge = MODES[mode]
+    folder, database = made(kind, path, extra, merge)
+    rng, rows = random.Random(seed), list[tuple[int, str, int | None]]()
+    for _ in range(5):
+        for _ in range(rng.randint(1, 4)):
+            key, value = rng.randint(1, 9), rng.choice([None, *range(4)])
+            rows = [row for row in rows if row[0] != key] if merge == KEYED or rng.random() < 0.4 else rows
+            rows = [*rows, (key, rng.choice("ab'"), value)] if rng.random() < 0.8 else rows
+        rng.shuffle(rows)
+        lay(folder, rows)
+        result = folder.run()
+        assert stored(database) == Counter(rows)
+        assert epoch(database) == result.epoch
+    assert folder.violations() == []
+
+
+def check_kills(kind: str, mode: str, path: Path) -> None:
+    """A run that dies at a step of the database, or between the ledger's commit and it: the next run ends as if nothing had happened."""
+    seen: list[tuple[int, str]] = []
+    folder, database = _second_run_ready(kind, mode, path / "whole")
+    with durable.probing(lambda moment: seen.append((moment.number, moment.name)) if moment.side == "before" else None):
+        folder.run()
+    wanted = stored(database)
+    assert wanted == Counter(SECOND)
+    points = [(number, name) for number, name in seen if name.startswith("sql:") or name == "append:ledger"]
+    assert [name for _, name in points] == ["append:ledger", "sql:begin", "sql:rows", "sql:commit"]
+    for number, name in points:
+        for side in ("before", "after"):
+            folder, database = _second_run_ready(kind, mode, path / f"{name.replace(':', '-')}-{side}")
+            with pytest.raises(Died), durable.probing(dies_at(number, side)):
+                folder.run()
+            left = stored(database)
+            assert left in (Counter(FIRST), wanted), (name, side)
+            assert (left == wanted) == ((name, side) == ("sql:commit", "after"))
+            folder.run()
+            assert stored(database) == wanted, (name, side)
+            assert epoch(database) == folder.load().head_epoch() == 2
+            before = database.ask("SELECT written_at FROM _errata_outputs")
+            folder.run()
+            assert database.ask("SELECT written_at FROM _errata_outputs") == before
+
+
+def _second_run_ready(kind: str, mode: str, path: Path) -> tuple[Folder, Database]:
+    folder, database = made(kind, path, *MODES[mode])
+    lay(folder, FIRST)
+    folder.run()
+    lay(folder, SECOND)
+    return folder, database
+
+
+def check_op_rows(kind: str, path: Path) -> None:
+    """Every epoch's op rows stand once, with dense offsets, whatever died."""
+    folder, database = made(kind, path, "mode: op_rows")
+    for rows in (FIRST, SECOND, THIRD):
+        lay(folder, rows)
+        with pytest.raises(Died), durable.probing(lambda moment: _die_at_commit(moment)):
+            folder.run()
+        assert folder.run().committed is False
+    codes = {"+A": 0, "-R": 1, "-C": 2, "+C": 3}
+    wanted = [(at, codes[row["op"]], row["data"]["id"], row["data"]["region"], row["data"]["amount"]) for at, row in enumerate(folder.log("report"))]
+    assert database.ask('SELECT "offset", op, id, region, amount FROM report ORDER BY "offset"') == wanted
+
+
+def _die_at_commit(moment: durable.Moment) -> None:
+    if (moment.name, moment.side) == ("sql:commit", "before"):
+        raise Died
+
+
+def check_forms(kind: str, form: str, path: Path) -> None:
+    """Each form of op rows is written."""
+    folder, database = made(kind, path, f"mode: op_rows, form: {form}")
+    for rows in (FIRST, SECOND):
+        lay(folder, rows)
+        folder.run()
+    ops = {"two": [0, 0, 0, 2, 3, 1, 0], "retract": [0, 0, 0, 1, 1, 0, 0], "upsert": [0, 0, 0, 0, 1, 0], "flink": ["+I", "+I", "+I", "-U", "+U", "-D", "+I"]}
+    paired = {"single": ["+A", "+A", "+A", "+C", "-R", "+A"], "debezium": ["c", "c", "c", "u", "d", "c"]}
+    assert [op for (op,) in database.ask('SELECT op FROM report ORDER BY "offset"')] == (ops | paired)[form]
+    if form in paired:
+        assert '"amount":25' in str(database.ask('SELECT event FROM report ORDER BY "offset"')[3][0]).replace(" ", "")
+
+
+def check_constraint(kind: str, path: Path) -> None:
+    """A constraint of somebody else's refuses an epoch: nothing of it is written, and the next run makes up for it."""
+    folder, database = made(kind, path)
+    lay(folder, FIRST)
+    folder.run()
+    database.do("CREATE UNIQUE INDEX one_amount ON report (amount)")
+    lay(folder, [*FIRST, (4, "west", 10)])
+    with pytest.raises(StorageFailed, match=r"E613.*epoch 2 is committed; report still holds epoch 1: run again"):
+        folder.run()
+    assert (stored(database), epoch(database)) == (Counter(FIRST), 1)
+    with pytest.raises(StorageFailed, match="E613"):
+        folder.run()
+    database.do("DROP INDEX one_amount")
+    assert folder.run().committed is False
+    assert (stored(database), epoch(database)) == (Counter([*FIRST, (4, "west", 10)]), 2)
+
+
+def check_swapped(kind: str, path: Path) -> None:
+    """Two rows exchange a value that has to be unique."""
+    folder, database = made(kind, path)
+    lay(folder, FIRST)
+    folder.run()
+    database.do("CREATE UNIQUE INDEX one_amount ON report (amount)")
+    swapped: Rows = [(1, "north", 20), (2, "south", 10), (3, "north", 30)]
+    lay(folder, swapped)
+    folder.run()
+    assert stored(database) == Counter(swapped)
+
+
+def check_changed_by_another(kind: str, path: Path) -> None:
+    """A row that somebody took away, or put in the way of a new one, is told (W610) and mended."""
+    for statement in ("DELETE FROM report WHERE id = 2", "INSERT INTO report VALUES (4, 'alien', 1)"):
+        folder, database = made(kind, path / statement.split()[0])
+        lay(folder, FIRST)
+        folder.run()
+        database.do(statement)
+        lay(folder, SECOND)
+        with standing_in(folder.path):
+            code, _, err = command("run", "pipeline.yaml", "--max-retract-share", "1")
+        assert (code, "W610" in err) == (0, True)
+        assert stored(database) == Counter(SECOND)
+
+
+def check_refused_before_the_commit(kind: str, path: Path) -> None:
+    """A foreign table, a view, a key that is not unique: nothing is committed or changed."""
+    folder, database = made(kind, path)
+    lay(folder, [(1, "a", 1), (7, "b", 2)])
+    database.do("CREATE TABLE report (id INTEGER, secret VARCHAR(9))", "INSERT INTO report VALUES (1, 'keep me')")
+    with pytest.raises(StorageFailed, match="E610"):
+        folder.run()
+    assert database.ask("SELECT * FROM report") == [(1, "keep me")]
+    database.do("DROP TABLE report", "CREATE VIEW report AS SELECT 1 AS id")
+    with pytest.raises(StorageFailed, match="E610.*view"):
+        folder.run(force=True)
+    database.do("DROP VIEW report")
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("primary_key: [id]}}", "primary_key: [region]}}"))
+    lay(folder, [(1, "a", 1), (7, "b", 2), (8, "b", 3)])
+    with pytest.raises(StorageFailed, match="E611.*region=b stands for 2 rows"):
+        folder.run()
+    assert folder.load().head_epoch() is None
+
+
+def check_edited(kind: str, path: Path) -> None:
+    """Columns come and go by edits, and so does the primary key; a full refresh and a restored state write anew."""
+    folder, database = made(kind, path)
+    lay(folder, FIRST)
+    folder.run()
+    text = folder.text("pipeline.yaml")
+    transform = '  - {type: transform, name: shaped, input: orders, config: {cxl: "emit id = id\\nemit region = region\\nemit double = amount * 2\\n"}}\n'
+    edited = text.replace("  - {type: output, name: report, input: orders", transform + "  - {type: output, name: report, input: shaped").replace("primary_key: [id]}}", "primary_key: [id], exclude: [amount]}}")
+    folder.write("pipeline.yaml", edited)
+    folder.run()
+    assert Counter(database.ask("SELECT id, region, double FROM report")) == Counter([(1, "north", 20), (2, "south", 40), (3, "north", 60)])
+    assert "amount" not in {name for name in _columns(database)}
+    folder.write("pipeline.yaml", edited.replace("primary_key: [id], exclude", "primary_key: [id, region], exclude"))
+    folder.run()
+    assert len(database.ask("SELECT * FROM report")) == 3
+    folder.write("pipeline.yaml", text)
+    folder.run(full_refresh=True)
+    assert (stored(database), epoch(database)) == (Counter(FIRST), 1)
+    lay(folder, SECOND)
+    folder.run()
+    assert (stored(database), epoch(database)) == (Counter(SECOND), 2)
+    database.do("DROP TABLE report")
+    assert folder.run().committed is False
+    assert stored(database) == Counter(SECOND)
+
+
+def _columns(database: Database) -> list[str]:
+    if database.kind == "sqlite":
+        return [row[1] for row in database.ask("PRAGMA table_info(report)")]
+    return [row[0] for row in database.ask("SELECT column_name FROM information_schema.columns WHERE table_name = 'report'")]
+
+
+def check_verify(kind: str, path: Path) -> None:
+    """`errata verify` reads the table and finds a row that is another."""
+    folder, database = made(kind, path)
+    lay(folder, FIRST)
+    folder.run()
+    assert folder.violations() == []
+    database.do("UPDATE report SET amount = 99 WHERE id = 2")
+    assert [row["node"] for row in folder.violations()] == ["report"]
+    database.do("UPDATE report SET amount = 20 WHERE id = 2", "DELETE FROM report WHERE id = 1")
+    assert [row["node"] for row in folder.violations()] == ["report"]
