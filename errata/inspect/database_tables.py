@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from changelog.lazy_imports import pa
 from cxl.types.types import type_name
@@ -70,7 +70,7 @@ def _compared(type_: str) -> str:
 def _stored(connection: Connection, table: TableName, columns: Sequence[formats.Column]) -> AnswerHash:
     """The rows of the table."""
     ask, hashed = Ask(table), AnswerHash()
-    reader = formats.reader("sql", {}, formats.ReadPlan(tuple(columns), on_unmapped="drop"))
+    reader: Any = formats.reader("sql", {}, formats.ReadPlan(tuple(columns), on_unmapped="drop"))
     names = [column.name for column in columns]
     with one_moment(connection) as reading:
         found = {one.name: one for one in reading.described(ask)}

@@ -114,7 +114,7 @@ def check_op_rows(kind: str, path: Path) -> None:
     folder, database = made(kind, path, "mode: op_rows")
     for rows in (FIRST, SECOND, THIRD):
         lay(folder, rows)
-        with pytest.raises(Died), durable.probing(lambda moment: _die_at_commit(moment)):
+        with pytest.raises(Died), durable.probing(_die_at_commit):
             folder.run()
         assert folder.run().committed is False
     codes = {"+A": 0, "-R": 1, "-C": 2, "+C": 3}
@@ -170,7 +170,7 @@ def check_swapped(kind: str, path: Path) -> None:
 
 
 def check_changed_by_another(kind: str, path: Path) -> None:
-    """A row that somebody took away, or put in the way of a new one, is told (W610) and mended."""
+    """A row that somebody took away, or put in the way of a new one, gives W610 and is mended."""
     for statement in ("DELETE FROM report WHERE id = 2", "INSERT INTO report VALUES (4, 'alien', 1)"):
         folder, database = made(kind, path / statement.split()[0])
         lay(folder, FIRST)
@@ -192,12 +192,12 @@ def check_refused_before_the_commit(kind: str, path: Path) -> None:
         folder.run()
     assert database.ask("SELECT * FROM report") == [(1, "keep me")]
     database.do("DROP TABLE report", "CREATE VIEW report AS SELECT 1 AS id")
-    with pytest.raises(StorageFailed, match="E610.*view"):
+    with pytest.raises(StorageFailed, match=r"E610.*view"):
         folder.run(force=True)
     database.do("DROP VIEW report")
     folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("primary_key: [id]}}", "primary_key: [region]}}"))
     lay(folder, [(1, "a", 1), (7, "b", 2), (8, "b", 3)])
-    with pytest.raises(StorageFailed, match="E611.*region=b stands for 2 rows"):
+    with pytest.raises(StorageFailed, match=r"E611.*region=b stands for 2 rows"):
         folder.run()
     assert folder.load().head_epoch() is None
 
@@ -213,7 +213,7 @@ def check_edited(kind: str, path: Path) -> None:
     folder.write("pipeline.yaml", edited)
     folder.run()
     assert Counter(database.ask("SELECT id, region, double FROM report")) == Counter([(1, "north", 20), (2, "south", 40), (3, "north", 60)])
-    assert "amount" not in {name for name in _columns(database)}
+    assert "amount" not in _columns(database)
     folder.write("pipeline.yaml", edited.replace("primary_key: [id], exclude", "primary_key: [id, region], exclude"))
     folder.run()
     assert len(database.ask("SELECT * FROM report")) == 3

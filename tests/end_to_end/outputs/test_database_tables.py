@@ -67,13 +67,13 @@ def test_a_value_that_sqlite_cannot_hold(tmp_path: Path) -> None:
     folder, database = tables.made("sqlite", tmp_path)
     folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{name: amount, type: int}", "{name: amount, type: float}"))
     folder.write("orders.csv", "id,region,amount\n1,a,1.5\n2,b,nan\n")
-    with pytest.raises(StorageFailed, match="E614.*amount.*id=2"):
+    with pytest.raises(StorageFailed, match=r"E614.*amount.*id=2"):
         folder.run()
     assert folder.load().head_epoch() is None
     folder.write("orders.csv", "id,region,amount\n1,a,1.5\n2,b,inf\n")
     folder.run()
     folder.write("orders.csv", "id,region,amount\n1,a,nan\n2,b,inf\n")
-    with pytest.raises(StorageFailed, match="E614.*amount.*id=1"):
+    with pytest.raises(StorageFailed, match=r"E614.*amount.*id=1"):
         folder.run()
     assert tables.epoch(database) == 1
 
@@ -82,7 +82,7 @@ def test_names_that_are_one_to_the_database(tmp_path: Path) -> None:
     folder, _ = tables.made("sqlite", tmp_path)
     folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("primary_key: [id]}}", "primary_key: [id], mapping: {Id: region}}}"))
     tables.lay(folder, tables.FIRST)
-    with pytest.raises(StorageFailed, match="E614.*'id' and 'Id'"):
+    with pytest.raises(StorageFailed, match=r"E614.*'id' and 'Id'"):
         folder.run()
 
 
