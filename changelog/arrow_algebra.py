@@ -18,7 +18,18 @@ def fold(op_rows: pa.Table) -> pa.Table:
     """The live rows of a changelog, in the order of its rows."""
     brings = _brings(op_rows)
     rows = op_rows.drop_columns([name for name in (OP, CAUSE) if name in op_rows.column_names])
-    came, went = rows.filter(brings), rows.filter(pc.invert(brings))
+    return _remaining(rows.filter(brings), rows.filter(pc.invert(brings)))
+
+
+def remaining(op_rows: pa.Table, taken: pa.Table) -> pa.Table:
+    """The live rows among some op rows. `taken`: `_key` and `_epoch` of all rows of the changelog that take something back."""
+    rows = op_rows.drop_columns([name for name in (OP, CAUSE) if name in op_rows.column_names])
+    came = rows.filter(_brings(op_rows))
+    return _remaining(came, taken.filter(pc.is_in(taken.column(KEY), value_set=came.column(KEY))))
+
+
+def _remaining(came: pa.Table, went: pa.Table) -> pa.Table:
+    """The rows of `came` that were not taken back in a later epoch."""
     if not went.num_rows:
         return came
     dead: dict[bytes, int] = {}

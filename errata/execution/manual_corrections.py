@@ -31,6 +31,7 @@ from storage.state.entry import Entry
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from storage.delta.chosen_rows import Choice
     from storage.engines.base import Engine
 
 _PASSING: Final = ("logic", "readmit", "rollback:")
@@ -102,6 +103,9 @@ class AsFilesSay:
     def in_key_ranges(self, ranges: Sequence[tuple[bytes, bytes]]) -> pa.Table:
         """Live rows whose keys lie within some ranges."""
         return self.prior.in_key_ranges(ranges)
+
+    def chosen(self, choice: Choice) -> None:
+        """None: files that are read again are compared as a whole."""
 
     def filtered(self, narrow: Narrow) -> DataFrame:
         """Live rows that a function chooses."""

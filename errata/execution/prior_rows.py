@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
+from changelog import arrow_algebra
 from changelog.algebra import fold
 from changelog.lazy_imports import pa
 from changelog.rows import Rows
@@ -16,6 +17,7 @@ from errata.state.run_state import RunState
 from errata.state.suppressed_rows import IS_SUPPRESSED, truth, unmarked
 from operators.core.evaluate import Narrow, as_it_is
 from operators.source.file_changes import FileRecord
+from storage.delta.chosen_rows import Choice
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -67,6 +69,15 @@ class CommittedPriorRows:
         run = self.run
         live = fold(Rows(run.engine, run.tables.changelog(self.node).ranges_arrow(ranges, run.epoch - 1))).without("_epoch")
         return (truth(live) if self.suppressed else live).as_table()
+
+    def chosen(self, choice: Choice) -> pa.Table | None:
+        """The chosen rows, on the driver and with `_epoch`. None where many rows were taken back, or some are suppressed."""
+        run, table = self.run, self.run.tables.changelog(self.node)
+        most = table.statistics.retractions()
+        if self.suppressed or self.other or most > run.engine.limits.driver_rows:
+            return None
+        rows = table.chosen_arrow(choice, run.epoch - 1)
+        return arrow_algebra.remaining(rows, table.taken_back(run.epoch - 1)) if most else arrow_algebra.fold(rows)
 
     def _shaped(self, live: Rows) -> DataFrame:
         source = cast("SourceNode", self.node.operator)

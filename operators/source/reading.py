@@ -17,7 +17,7 @@ from operators.source.row_layout import RowShape, shaped_schema
 from storage.engines import Engine
 from storage.formats import Column, Reader
 from storage.formats.base import ROW
-from storage.formats.content_chunks import ContentChunks, chunks_of
+from storage.formats.content_chunks import ContentChunks, KnownChunks, chunks_of
 from storage.formats.tasks import Task, chunk_reader, read_task, tail_tasks, task_table, tasks_of, undeclared_columns
 from storage.values.types import is_dynamic
 
@@ -77,17 +77,20 @@ class FileReader:
         columns = undeclared_columns(self.reader, self.path(record), record.path)
         return replace(record, undeclared=tuple((column.name, column.type) for column in columns))
 
-    def chunks(self, record: FileRecord) -> ContentChunks | None:
-        """Return the chunks of a large file with known undeclared columns; None for other files, and where it cannot be chunked. Raises InputError."""
+    def chunks(self, record: FileRecord, known: KnownChunks | None = None) -> ContentChunks | None:
+        """Return the chunks of a large file with known undeclared columns; None for other files, and where it cannot be chunked. Raises InputError.
+
+        `known`: the chunks of its last version.
+        """
         if self.limit is not None or record.size <= SMALL_BYTES:
             return None
-        return chunks_of(_reader_of(self.reader, record), self.path(record), record.path)
+        return chunks_of(_reader_of(self.reader, record), self.path(record), record.path, known)
 
     def schema(self) -> pa.Schema:
         """The Arrow schema of the op rows."""
         return shaped_schema(self.shape, self.reader.schema())
 
-    def small(self, parts: Sequence[Part]) -> tuple[pa.Table, list[FileRecord]]:
+    def on_driver(self, parts: Sequence[Part]) -> tuple[pa.Table, list[FileRecord]]:
         """Return the op rows of files, read on the driver, and the files' entries with their row counts."""
         batches: list[pa.RecordBatch] = []
         counted: list[FileRecord] = []
@@ -158,7 +161,7 @@ class FileReader:
 
     def frame(self, engine: Engine, parts: Sequence[Part]) -> DataFrame:
         """The op rows of files, read where their size says."""
-        return engine.from_arrow(self.small(parts)[0]) if self.is_small(parts) else self.large(engine, parts).as_frame()
+        return engine.from_arrow(self.on_driver(parts)[0]) if self.is_small(parts) else self.large(engine, parts).as_frame()
 
 
 def _beside(frames: Sequence[DataFrame]) -> DataFrame:

@@ -17,6 +17,7 @@ from operators.source.diff.chunk_index import ChunkList
 from operators.source.file_changes import FileChanges, FileRecord, Label
 from operators.source.node import SourceNode
 from operators.source.reading import FileReader
+from storage.delta.chosen_rows import Choice
 from storage.engines import Engine
 
 if TYPE_CHECKING:
@@ -49,6 +50,9 @@ class PriorRows(Protocol):
 
     def in_key_ranges(self, ranges: Sequence[tuple[bytes, bytes]]) -> pa.Table:
         """Return the rows whose keys lie in ranges, on the driver, without `_epoch`."""
+
+    def chosen(self, choice: Choice) -> pa.Table | None:
+        """Return the rows of a choice, on the driver and with `_epoch`. None where folding them there would take longer."""
 
     def filtered(self, predicate: Narrow) -> DataFrame:
         """Return the rows that a predicate chooses; others are not folded."""

@@ -18,13 +18,14 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.schema import Field, Schema
 
-from changelog.columns import EPOCH, ERROR, KEY, OP, column
+from changelog.columns import CAUSE, EPOCH, ERROR, KEY, OP, column
 from changelog.frames import told
 from changelog.lazy_imports import F, pa
 from changelog.ops import NEGATIVE
 from changelog.rows import TaskRows
 from storage import durable
 from storage.delta import maintenance
+from storage.delta.chosen_rows import Choice, InRanges, chosen_rows
 from storage.delta.columns import Placement, Storing, TableSchema, declared, in_place, logical_column, logical_table, place, stored_columns
 from storage.delta.marks import mark_of
 from storage.delta.scan import Condition, Given, Ranges, Within, add_actions, scanned
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Appended", "ChangelogTable"]
 
+MOST_CONDITIONS = 8
+"""Ranges of keys that become conditions of a scan, at most."""
 SIGNATURE = " of run "
 """Text between the epoch and the run in the `userMetadata` of a commit."""
 
@@ -229,8 +232,19 @@ class ChangelogTable:
             self._rejects = None
 
     def ranges_arrow(self, ranges: Sequence[tuple[bytes, bytes]], at: int | None = None) -> pa.Table:
-        """Return the op rows up to epoch `at` whose keys lie in one of the ranges, on the driver. A range excludes its second key."""
+        """Return the op rows up to epoch `at` whose keys lie in one of the ranges, on the driver and maybe without `_cause`.
+
+        Ranges ascend and do not overlap; each excludes its second key. Pages without a key of few ranges are skipped. Keys are compared with many ranges.
+        """
+        if len(ranges) > MOST_CONDITIONS:
+            return self.chosen_arrow(InRanges(KEY, ranges), at)
         return self._read_arrow(Within(EPOCH, last=at), Ranges(KEY, ranges))
+
+    def chosen_arrow(self, choice: Choice, at: int | None = None) -> pa.Table:
+        """Return the op rows up to epoch `at` that are chosen, on the driver and without `_cause`."""
+        with storing(self.uri):
+            placements = [where for where in self._placements(self._required()) if where.column.name != CAUSE]
+            return logical_table(chosen_rows(self._required(), [name for where in placements for name in where.read], choice, at), placements)
 
     def _read_arrow(self, *conditions: Condition) -> pa.Table:
         with storing(self.uri):

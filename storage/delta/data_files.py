@@ -80,11 +80,15 @@ class TableFiles:
         known = [one.name for one in self._table.schema().fields if getattr(one.type, "type", None) in _COMPARED and {f"min.{one.name}", f"max.{one.name}"} <= {*actions.columns}]
         return [_data_file(row, known) for row in actions.iter_rows(named=True)]
 
+    def content(self, file: DataFile) -> bytes:
+        """Return the bytes of a file."""
+        return bytes(self._store.open_input_file(file.path).read(file.size))
+
     def read(self, file: DataFile, schema: pa.Schema) -> pl.DataFrame:
         """Return the rows of a file."""
         import pyarrow.parquet as pq
 
-        content = io.BytesIO(self._store.open_input_file(file.path).read(file.size))
+        content = io.BytesIO(self.content(file))
         if any(pa.types.is_timestamp(kind) for kind in schema.types):  # Spark writes nanoseconds, which end in the year 2262
             return pl.DataFrame(pq.read_table(content, coerce_int96_timestamp_unit="us").select(schema.names).cast(schema))
         rows = pl.read_parquet(content)  # in a third of the time

@@ -311,6 +311,13 @@ class Reader(Generic[OptionsT]):
         """
         return None
 
+    def starts_within(self, data: Buffer, start: int, end: int) -> Starts | None:
+        """The places before `end` where records begin, where one may begin at `start`. The last one may be missing. None where they cannot be found so.
+
+        Only for files that `record_starts` takes.
+        """
+        return None
+
     def tail(self, data: Buffer, name: str, start: int, first_row: int) -> Range | None:
         """The range from byte `start`, where the file once ended and record `first_row` now begins. None where it cannot be read alone.
 

@@ -2,15 +2,17 @@
 
 A record is the last one of its chunk where a hash of three samples of its bytes is below 1/`RECORDS` of the hash's range, and the chunk has at least
 `LEAST` records. Two versions of a file have the same chunks except where they differ, whatever was inserted or deleted.
+
+Of a file whose last version is known, only the hashes of the known chunks are compared. Records are looked for where a hash differs.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -36,6 +38,10 @@ LEAST = 16
 DIGEST = 16
 """Bytes of a chunk's hash."""
 _WORD = 8
+_WINDOW, _WIDER = 2, 4
+"""Average chunks in which the end of a new chunk is looked for, and how much larger the next window is."""
+_MOST_NEW = 1 / 24
+"""Share of new chunks above which looking for all records takes less time."""
 
 
 @cache
@@ -112,8 +118,115 @@ class _Seen:
     places: Positions
 
 
-def chunks_of(reader: Reader, path: Path, name: str) -> ContentChunks | None:
-    """The chunks of a file; None where it cannot be cut before each record. Raises InputError."""
+@dataclass(frozen=True, slots=True)
+class KnownChunks:
+    """The chunks that a file had: the hash, the bytes and the number of records of each."""
+
+    digests: Sequence[bytes]
+    sizes: Sequence[int]
+    records: Sequence[int]
+
+
+@dataclass
+class _Walk:
+    """A walk through a file from one known chunk to the next. Where a chunk is new, it looks for the place where known chunks go on.
+
+    Args:
+        reader: reads the file
+        data: the file
+        seed: the key of the hashes
+        known: the chunks that it had
+        starts: where the chunks found so far begin, then where the last one ends
+        rows: as in `ContentChunks`
+        digests: the hashes of the chunks found so far
+    """
+
+    reader: Reader
+    data: Buffer
+    seed: bytes
+    known: KnownChunks
+    starts: list[int]
+    rows: list[int] = field(default_factory=lambda: [1])
+    digests: list[bytes] = field(default_factory=list)
+
+    def found(self) -> bool:
+        """Go through the file. Return False where many chunks are new, or it has to be looked at as a whole."""
+        number, least, new = 0, 0, 0
+        most = int(len(self.known.digests) * _MOST_NEW) + 1
+        with memoryview(self.data) as view:
+            while True:
+                passed = self._pass(view, number)
+                number, least = number + passed, number + passed if passed else least
+                if self.starts[-1] == len(self.data):
+                    return bool(self.digests)
+                chunk = self._new_chunk() if new < most else None
+                if chunk is None:
+                    return False
+                digest = self._add(view, *chunk)
+                met, new = self._places.get(digest, -1), new + 1
+                number = met + 1 if met >= least else number + 1
+                least = number if met >= least else least
+
+    def _pass(self, view: memoryview, number: int) -> int:
+        """Pass over known chunks, the first one with this number. Return how many are still there."""
+        at, end, seed = self.starts[-1], len(self.data), self.seed
+        known = self.known
+        for passed, (digest, size, records) in enumerate(zip(known.digests[number:], known.sizes[number:], known.records[number:], strict=True)):
+            stop = at + size
+            ends_the_file = number + passed + 1 == len(known.digests)  # then nothing but the end of the file may follow
+            if stop > end or (ends_the_file and stop != end) or blake3(view[at:stop], key=seed).digest(DIGEST) != digest:
+                return passed
+            at = stop
+            self.starts.append(at)
+            self.rows.append(self.rows[-1] + records)
+            self.digests.append(digest)
+        return len(known.digests) - min(number, len(known.digests))
+
+    def _new_chunk(self) -> tuple[int, int] | None:
+        """The end and the number of records of the chunk that begins here; None where no record follows or the chunk is too large."""
+        at, end, words = self.starts[-1], len(self.data), _words(self.data)
+        size = self._window
+        while size <= CHUNK_BYTES:
+            stop = min(at + size, end)
+            starts = self.reader.starts_within(self.data, at, stop)
+            if starts is None or not len(starts):
+                return None
+            ends = np.flatnonzero(_last_ones(words, starts[:-1], starts[1:])) + 1
+            ends = ends[ends >= LEAST]
+            if len(ends):
+                return int(starts[ends[0]]), int(ends[0])
+            if stop == end:
+                return end, len(starts)
+            size *= _WIDER
+        return None
+
+    def _add(self, view: memoryview, stop: int, records: int) -> bytes:
+        digest = blake3(view[self.starts[-1] : stop], key=self.seed).digest(DIGEST)
+        self.starts.append(stop)
+        self.rows.append(self.rows[-1] + records)
+        self.digests.append(digest)
+        return digest
+
+    @cached_property
+    def _window(self) -> int:
+        """Bytes in which the end of a new chunk is looked for first."""
+        return _WINDOW * max(sum(self.known.sizes) // max(len(self.known.sizes), 1), _WORD)
+
+    @cached_property
+    def _places(self) -> dict[bytes, int]:
+        """The last number of each known chunk, by its hash."""
+        return {digest: number for number, digest in enumerate(self.known.digests)}
+
+
+def chunks_of(reader: Reader, path: Path, name: str, known: KnownChunks | None = None) -> ContentChunks | None:
+    """The chunks of a file; None where it cannot be cut before each record. Raises InputError.
+
+    Args:
+        reader: reads the file
+        path: where it is
+        name: how messages call it
+        known: the chunks of its last version
+    """
     if is_compressed(path) or reader.plan.sections or reader.plan.document:
         return None
     facts, data = _facts(path), buffer_of(path, name)
@@ -124,14 +237,23 @@ def chunks_of(reader: Reader, path: Path, name: str) -> ContentChunks | None:
         found = reader.record_starts(data, name, lambda starts: _look(words, starts))
         if found is None:
             return None
+        seed = blake3(repr((found.head, reader.plan.undeclared)).encode()).digest()
+        walk = _Walk(reader, data, seed, known, [found.begin]) if known is not None else None
+        if walk is not None and walk.found():
+            return ContentChunks(np.array(walk.starts), np.array(walk.rows), found.head, _done(_settled(tuple(walk.digests), path, facts)))
         starts, rows = _bounds(words, found.results, found.begin, len(data))
     if rows[-1] == 1 or int(np.diff(starts).max()) > CHUNK_BYTES:
         return None
-    seed = blake3(repr((found.head, reader.plan.undeclared)).encode()).digest()
     thread = ThreadPoolExecutor(1)
     hashing = thread.submit(lambda: _settled(_digests(data, starts, seed), path, facts))
     thread.shutdown(wait=False)
     return ContentChunks(starts, rows, found.head, hashing)
+
+
+def _done(digests: tuple[bytes, ...]) -> Future[tuple[bytes, ...]]:
+    done = Future[tuple[bytes, ...]]()
+    done.set_result(digests)
+    return done
 
 
 def _facts(path: Path) -> tuple[int, ...]:

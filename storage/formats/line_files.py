@@ -51,6 +51,11 @@ def scan_lines(data: Buffer, look: Callable[[Starts], T], *, blank_lines: bool =
     return Scanned(b"lines", 0, _results(data, look, blank_lines=blank_lines))
 
 
+def lines_within(data: Buffer, start: int, end: int, *, blank_lines: bool = False) -> Starts:
+    """The places before `end` where lines begin that are records. One line begins at `start`."""
+    return filled_lines(np.frombuffer(data, np.uint8)[start:end], blank_lines=blank_lines) + start
+
+
 def _results(data: Buffer, look: Callable[[Starts], T], *, blank_lines: bool) -> Iterator[T]:
     view = np.frombuffer(data, np.uint8)
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:

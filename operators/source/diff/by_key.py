@@ -6,19 +6,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from changelog.algebra import diff as difference
 from changelog.columns import column
 from changelog.frames import any_of, united
 from changelog.lazy_imports import F, np, pa, pc, pl
+from changelog.ops import Op
 from changelog.rows import Rows
 from changelog.spark_algebra import as_retractions, diff
 from operators.source.diff.alignment import Positions
 from operators.source.diff.chunk_index import FETCHED_BYTES, FETCHED_ROWS, REGION_BYTES, ChunkList, is_little, matched
 from operators.source.diff.chunk_spans import ChunkSpans, standing
-from operators.source.diff.sides import image_hash, joined
+from operators.source.diff.sides import image_hash, joined, numbered
 from operators.source.file_changes import FileRecord, Label, Part, whole
 from operators.source.reading import FileReader
 from operators.source.request import IngestRequest, IngestResult, PriorRows
 from operators.source.unique_keys import UniqueKeys
+from storage.delta.chosen_rows import InSpans
 from storage.engines import Engine
 from storage.formats.content_chunks import ContentChunks
 
@@ -46,12 +49,12 @@ class Keyed:
         return self.rows.as_frame()
 
 
-def read(request: IngestRequest, parts: Sequence[Part]) -> Keyed:
-    """Read parts under their keys; a reject's key is its place. A frame of large parts is read each time it is used."""
+def read(request: IngestRequest, parts: Sequence[Part], *, few: bool = False) -> Keyed:
+    """Read parts under their keys; a reject's key is its place. A frame of large parts is read each time it is used. `few`: on the driver anyway."""
     files, engine = request.files, request.engine
-    if not files.is_small(parts):
+    if not (few or files.is_small(parts)):
         return Keyed(files.large(engine, parts), tuple(part.record for part in parts))
-    table, counted = files.small(parts)
+    table, counted = files.on_driver(parts)
     return Keyed(Rows(engine, table), tuple(counted))
 
 
@@ -84,10 +87,11 @@ class _File:
 
 def _file(request: IngestRequest, part: Part) -> _File:
     record = request.files.undeclared(part.record)
-    chunks = None if request.files.shape.riders else request.files.chunks(record)  # a record that is rolled back leaves the epoch that read it
+    known = None if request.rebuilt or request.resume_points else request.chunk_lists.get(record.label)
+    chunks = None if request.files.shape.riders else request.files.chunks(record, None if known is None else known.known)  # a record that is rolled back leaves the epoch that read it
     if chunks is None:
         return _File(replace(part, record=record))
-    told, known = replace(record, rows=chunks.records), None if request.rebuilt or request.resume_points else request.chunk_lists.get(record.label)
+    told = replace(record, rows=chunks.records)
     if known is None:
         return _File(replace(part, record=told, ranges=chunks.ranges()), chunks)
     return _changed_chunks(request, replace(part, record=told), chunks, known)
@@ -127,12 +131,22 @@ def ingest(request: IngestRequest) -> IngestResult:
     bound = sum(record.rows for record in (*changes.removed, *changes.changed)) + sum(part.size for part in parts) // 2
     if not parts and request.prior is not None:
         return IngestResult(Rows(request.engine, frame=as_retractions(_of_files(request.prior.rows, changes.removed), request.cause)), True, changes.now, (), bound)
-    fresh = read(request, parts)
+    few = _are_few(request, found)
+    fresh = read(request, parts, few=few)
     now = {record.label: record for record in (*changes.now, *fresh.records)}
     uncounted = tuple(part.record for part in parts if part.ranges is None) if not fresh.rows.are_here else ()
     made = IngestResult(None, False, tuple(now.values()), uncounted, bound, _refusing(request, found, fresh))
-    done = _of_nothing(request, found, fresh, made) if request.prior is None else _compared(request, request.prior, found, fresh, made)
+    if request.prior is None:
+        return _of_nothing(request, found, fresh, made)
+    near = request.prior.chosen(InSpans([one.spans.of_file(one.part.record.stored) for one in found if one.spans is not None])) if few else None
+    done = _compared(request, request.prior, found, fresh, made) if near is None else _compared_here(request, near, found, fresh, made)
     return ingest(replace(request, chunk_lists={})) if done is None else done
+
+
+def _are_few(request: IngestRequest, found: Sequence[_File]) -> bool:
+    """Return whether only changed chunks are compared, few enough for the driver."""
+    records, size = sum(one.records for one in found), sum(one.part.size for one in found)
+    return not request.changes.removed and all(one.spans is not None for one in found) and records <= FETCHED_ROWS and size <= FETCHED_BYTES
 
 
 def _of_nothing(request: IngestRequest, found: Sequence[_File], fresh: Keyed, made: IngestResult) -> IngestResult:
@@ -154,6 +168,32 @@ def _compared(request: IngestRequest, stood: PriorRows, found: Sequence[_File], 
     records = tuple(record.partly() if record.label in partly else record for record in made.files)
     spans = {label: spans for label, spans in difference.spans.items() if label not in partly}
     return replace(made, rows=Rows(request.engine, frame=rows), signed=True, files=records, bound=difference.bound, lists=_lists(found, spans))
+
+
+def _compared_here(request: IngestRequest, old: pa.Table, found: Sequence[_File], fresh: Keyed, made: IngestResult) -> IngestResult | None:
+    """Return the delta of changed chunks from their prior rows, all on the driver; None where the chunk lists do not match the prior rows."""
+    new = fresh.rows.as_table()
+    if old.num_rows != sum(one.records for one in found):
+        return None
+    was, is_ = numbered(old, new, list(dict.fromkeys([*request.compared(), "_file"])))
+    before = pl.DataFrame({"_k": old.column("_key"), "_h": was, "_at": old.column("_epoch"), "_stored": old.column("_row")})
+    now = pl.DataFrame({"_order": new.column("_order"), "_row": new.column("_row"), "_k": new.column("_key"), "_h": is_})
+    names = ["_key", *request.files.shape.columns]
+    kinds = new.select(names).schema
+    came, gone = _without(new, now, before), _without(old, before, now)
+    went, fresh_rows = (Rows(request.engine, rows.select(names).cast(kinds)) for rows in (gone, came))
+    changed = difference(went, fresh_rows, request.cause).as_table()
+    causes = pc.if_else(pc.equal(changed.column("_op"), int(Op.APPEND)), request.fresh_cause, changed.column("_cause"))
+    rows = changed.set_column(changed.column_names.index("_cause"), "_cause", causes)
+    few = request.engine.limits.are_small(rows.num_rows)
+    spans = _spans(request, found, now.join(before, on=["_k", "_h"], how="left"))
+    kept = Rows(request.engine, rows) if few else Rows(request.engine, frame=request.engine.from_arrow(rows))
+    return replace(made, rows=kept, signed=True, bound=rows.num_rows, lists=_lists(found, spans))
+
+
+def _without(rows: pa.Table, own: pl.DataFrame, others: pl.DataFrame) -> pa.Table:
+    """Return the rows whose key and image the other version lacks. `own`: these rows' `_k` and `_h`."""
+    return rows.take(own.with_row_index("_at_row").join(others, on=["_k", "_h"], how="anti").sort("_at_row")["_at_row"].to_arrow())
 
 
 def _lists(found: Sequence[_File], spans: Mapping[Label, ChunkSpans]) -> dict[Label, ChunkList]:

@@ -79,7 +79,7 @@ def appended(request: IngestRequest, read: Sequence[Part]) -> IngestResult:
     files = request.files
     now = {record.label: record for record in request.changes.now}
     if files.is_small(read):
-        table, counted = files.small(read)
+        table, counted = files.on_driver(read)
         now |= {record.label: record for record in counted}
         kept = table if "_row" in files.shape.hidden else table.drop_columns(["_row"])
         return IngestResult(Rows(request.engine, kept), False, tuple(now.values()), bound=kept.num_rows)
@@ -91,9 +91,9 @@ def appended(request: IngestRequest, read: Sequence[Part]) -> IngestResult:
 
 def _changed(request: IngestRequest, record: FileRecord) -> FileChange:
     """Return the delta of a changed file; only changed chunks are compared where the prior chunks are known."""
-    chunks = request.files.chunks(record)
+    before = None if request.rebuilt or record.path in request.resume_points else request.chunk_lists.get(record.label)
+    chunks = request.files.chunks(record, None if before is None else before.known)
     told = record if chunks is None else replace(record, rows=chunks.records)
-    before = None if chunks is None or request.rebuilt or record.path in request.resume_points else request.chunk_lists.get(record.label)
     if chunks is not None and before is not None:
         change = _changed_chunks(request, told, chunks, before)
         if change is not None:

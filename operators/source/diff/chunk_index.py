@@ -17,7 +17,7 @@ from changelog.lazy_imports import F, np, pa
 from operators.source.diff.alignment import Positions, align
 from operators.source.file_changes import Label
 from storage.engines import Engine
-from storage.formats.content_chunks import ContentChunks
+from storage.formats.content_chunks import ContentChunks, KnownChunks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,13 +37,13 @@ BIN_BYTES: Final = 5
 
 @cache
 def chunk_schema() -> pa.Schema:
-    """Return the Arrow schema of a list of chunks: the hash and the number of records of each, and where its records are.
+    """Return the Arrow schema of a list of chunks: hash, number of records and bytes of each, and where its records are.
 
     `first` and `last` are the order keys of the first and the last record, for sources without a primary key. `spans` belong to sources with one:
     triples of 8 bytes each, the epoch that read the records, their first row and their last row.
     """
     binary = ("digest", "first", "last", "spans")
-    return pa.schema([pa.field(name, pa.binary() if name in binary else pa.int64()) for name in ("digest", "records", "first", "last", "spans")])
+    return pa.schema([pa.field(name, pa.binary() if name in binary else pa.int64()) for name in ("digest", "records", "size", "first", "last", "spans")])
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,11 @@ class ChunkList:
         """The row number of each chunk's first record and, at the end, the number after the last record."""
         counts = self.table.column("records").to_numpy()
         return np.concatenate([[1], 1 + np.cumsum(counts)])
+
+    @property
+    def known(self) -> KnownChunks:
+        """What finds the same chunks in the next version of the file."""
+        return KnownChunks(*(self.table.column(name).to_pylist() for name in ("digest", "size", "records")))
 
     @classmethod
     def of(cls, table: pa.Table) -> ChunkList:
@@ -143,7 +148,7 @@ def own_labels(rows: Positions) -> pa.Array:
 
 def _table(chunks: ContentChunks, first: pa.Array, last: pa.Array, spans: pa.Array) -> pa.Table:
     digests = pa.array(chunks.digests, pa.binary())
-    return pa.Table.from_arrays([digests, pa.array(np.diff(chunks.rows)), first, last, spans], schema=chunk_schema())
+    return pa.Table.from_arrays([digests, pa.array(np.diff(chunks.rows)), pa.array(np.diff(chunks.starts)), first, last, spans], schema=chunk_schema())
 
 
 def matched(old: ChunkList, new: ContentChunks, *, same_rows: bool = False) -> tuple[Positions, Positions]:

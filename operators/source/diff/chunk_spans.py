@@ -18,6 +18,7 @@ from operators.core.evaluate import Narrow
 from operators.source.diff import chunk_index as listed
 from operators.source.diff.alignment import Positions
 from operators.source.diff.chunk_index import ChunkList
+from storage.delta.chosen_rows import FileSpans
 from storage.engines import Engine
 from storage.formats.content_chunks import ContentChunks
 
@@ -77,6 +78,10 @@ class ChunkSpans:
         """Return the spans of the chunks in a mask."""
         mask = chosen[self.chunk]
         return ChunkSpans(self.chunk[mask], self.epoch[mask], self.first[mask], self.last[mask])
+
+    def of_file(self, stored: str) -> FileSpans:
+        """Return the spans, of a file that changelogs call `stored`."""
+        return FileSpans(stored, self.epoch, self.first, self.last)
 
     def carried(self, left: Positions, right: Positions) -> ChunkSpans:
         """Return the spans of the unchanged chunks under their new numbers."""

@@ -19,7 +19,7 @@ from storage.formats.base import CHUNK_BYTES, Column, Range, Reader, Scanned, St
 from storage.formats.csv.header import header_of
 from storage.formats.csv.options import CsvReadOptions, CsvWriteOptions
 from storage.formats.csv.parse import read_chunk
-from storage.formats.csv.ranges import ranges_of, scan_records
+from storage.formats.csv.ranges import ranges_of, scan_records, starts_within
 from storage.formats.csv.write import has_formulas, header_line, lines_of, render
 from storage.formats.missing_columns import missing_columns
 from storage.formats.options import Options
@@ -52,6 +52,10 @@ class CsvReader(Reader[CsvReadOptions]):
     @override
     def record_starts(self, data: Buffer, name: str, look: Callable[[Starts], T]) -> Scanned[T] | None:
         return scan_records(self.options, data, name, look)
+
+    @override
+    def starts_within(self, data: Buffer, start: int, end: int) -> Starts:
+        return starts_within(self.options, data, start, end)
 
     @override
     def tail(self, data: Buffer, name: str, start: int, first_row: int) -> Range | None:

@@ -107,6 +107,13 @@ def scan_records(options: CsvReadOptions, data: Buffer, name: str, look: Callabl
     return Scanned(header.text, header.end, _Scan(view, dialect, name, plain, quoted).pieces(header.end, CHUNK_BYTES // 2))
 
 
+def starts_within(options: CsvReadOptions, data: Buffer, start: int, end: int) -> Positions:
+    """The places before `end` where records begin. `start` is outside quotes."""
+    view, dialect = as_bytes(data)[start:end], Dialect.of(options)
+    quotes, _ = toggles(view, dialect, 0, len(view), False)
+    return _starts(view, True, 0, outside(np.flatnonzero(terminators(view)), quotes)) + start
+
+
 def _starts(view: Bytes, begins: bool, start: int, lines: Positions) -> Positions:
     """Where records begin after line ends and, with `begins`, at `start`."""
     behind = lines + 1

@@ -18,6 +18,7 @@ from storage.formats.base import CHUNK_BYTES, Column, Range, Reader, Scanned, St
 from storage.formats.fixed_width.layout import FixedWidthOptions, Layout
 from storage.formats.fixed_width.read import ranges_of, read_records, scan_records
 from storage.formats.fixed_width.write import lines
+from storage.formats.line_files import lines_within
 from storage.formats.options import Options
 
 
@@ -50,6 +51,10 @@ class FixedWidthReader(Reader[FixedWidthOptions]):
     @override
     def record_starts(self, data: Buffer, name: str, look: Callable[[Starts], T]) -> Scanned[T] | None:
         return scan_records(self.options, self.layout(), data, look)
+
+    @override
+    def starts_within(self, data: Buffer, start: int, end: int) -> Starts | None:
+        return lines_within(data, start, end, blank_lines=True) if self.options.line_end else None
 
     @override
     def tail(self, data: Buffer, name: str, start: int, first_row: int) -> Range | None:

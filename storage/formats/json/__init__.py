@@ -19,7 +19,7 @@ from storage.formats.documents import DocumentFiles, DocumentReader
 from storage.formats.json import read
 from storage.formats.json.options import JsonReadOptions, JsonWriteOptions
 from storage.formats.json.write import objects
-from storage.formats.line_files import scan_lines
+from storage.formats.line_files import lines_within, scan_lines
 from storage.formats.nested_names import clash
 from storage.formats.options import Options
 
@@ -37,6 +37,10 @@ class JsonReader(DocumentReader[JsonReadOptions]):
     @override
     def record_starts(self, data: Buffer, name: str, look: Callable[[Starts], T]) -> Scanned[T] | None:
         return scan_lines(data, look) if read.has_plain_lines(self, data) else None
+
+    @override
+    def starts_within(self, data: Buffer, start: int, end: int) -> Starts:
+        return lines_within(data, start, end)
 
     @override
     def tail(self, data: Buffer, name: str, start: int, first_row: int) -> Range | None:

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 
 from errata.core.options import EngineOptions
 from operators.source import reading
-from operators.source.diff import by_key, by_position, sides
+from operators.source.diff import by_key, by_position
 from operators.source.file_changes import Part
 from storage import formats
+from storage.delta import changelog_table
 from storage.formats import content_chunks
 from storage.formats.base import Column, Range, ReadPlan
 from storage.formats.tasks import Task, read_task
@@ -134,17 +135,16 @@ def from_nothing(step: dict[str, str]) -> tuple[dict[str, Any], list[Any]]:
 
 
 @examples(24, 2)
-@given(histories(), st.sampled_from([None, 1, 2]), st.sampled_from([0, 10, 1_000]), st.sampled_from([2, 8]), st.sampled_from([0, 10_000]))
-def test_files_that_change_in_places_end_as_a_run_from_nothing(history: list[dict[str, str]], folded: int | None, fetched: int, ranges: int, read: int) -> None:
+@given(histories(), st.sampled_from([None, 1, 2]), st.sampled_from([0, 10, 1_000]), st.sampled_from([2, 8]))
+def test_files_that_change_in_places_end_as_a_run_from_nothing(history: list[dict[str, str]], folded: int | None, fetched: int, ranges: int) -> None:
     """`folded`: after this epoch, the epochs up to it are folded into one. `fetched`: the number of records that come to the driver whole.
 
-    `ranges`: the number of ranges of prior rows that are asked for separately. `read`: the number of bytes that the driver reads then.
+    `ranges`: the number of ranges of prior rows that are conditions of a scan.
     """
     with tempfile.TemporaryDirectory() as place, small_chunks(), pytest.MonkeyPatch.context() as patch:
         for module in (by_key, by_position):
             patch.setattr(module, "FETCHED_ROWS", fetched)
-        patch.setattr(sides, "FEW_RANGES", ranges)
-        patch.setattr(sides, "FEW_BYTES", read)
+        patch.setattr(changelog_table, "MOST_CONDITIONS", ranges)
         folder = Folder(Path(place))
         folder.write("pipeline.yaml", pipeline())
         for step in history:
@@ -269,6 +269,46 @@ def test_a_change_moves_few_ends(kind: str, at: int, taken: int) -> None:
             digests.append(found.digests)
     assert len(digests[0]) > 40
     assert len(set(digests[0]) ^ set(digests[1])) < 12
+
+
+edits = st.tuples(st.integers(0, 99), st.integers(0, 4), st.lists(st.tuples(st.integers(0, 99), st.sampled_from(["", "a", "b\nc", 'said "no"'])), max_size=9))
+"""A place in per cent, records that go there, and records that come."""
+
+
+@examples(200, 25)
+@given(st.sampled_from(list(readers)), st.lists(st.tuples(st.integers(0, 99), st.sampled_from(["", "a", "b\nc"])), min_size=8, max_size=80), st.lists(edits, max_size=3), st.floats(0, 1))
+def test_known_chunks_are_passed_over(kind: str, lines: list[tuple[int, str]], changes: list[tuple[int, int, list[tuple[int, str]]]], most: float) -> None:
+    """With the chunks of the last version the file is cut into chunks of the same records, known and new ones. `most`: share of new ones above which all is cut."""
+    with tempfile.TemporaryDirectory() as place, small_chunks(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(content_chunks, "_MOST_NEW", most)
+        file, reader = Path(place, "file"), a_reader(kind)
+        file.write_bytes(content(kind, lines))
+        was = content_chunks.chunks_of(reader, file, "file")
+        assert was is not None
+        known = content_chunks.KnownChunks(was.digests, content_chunks.np.diff(was.starts).tolist(), content_chunks.np.diff(was.rows).tolist())
+        for share, went, came in changes:
+            at = share * len(lines) // 100
+            lines = [*lines[:at], *came, *lines[at + went :]]
+        blank = b"\n" * (len(changes) % 2)
+        file.write_bytes(content(kind, lines) + blank)
+        found = content_chunks.chunks_of(reader, file, "file", known)
+        anew = content_chunks.chunks_of(reader, file, "file")
+        assert (found is None) == (anew is None)
+        if found is None or anew is None:
+            return
+        data = file.read_bytes()
+        assert (found.starts[0], found.starts[-1], found.records) == (anew.starts[0], len(data), len(lines))
+        by_digest = dict(zip(was.digests, content_chunks.np.diff(was.rows).tolist(), strict=True))
+        texts: dict[bytes, bytes] = {}
+        for number, digest in enumerate(found.digests):
+            assert texts.setdefault(digest, data[found.starts[number] : found.starts[number + 1]]) == data[found.starts[number] : found.starts[number + 1]]
+            assert by_digest.get(digest, found.rows[number + 1] - found.rows[number]) == found.rows[number + 1] - found.rows[number]
+        whole = [row for batch in read_task(reader, Task(str(file), "file", Range(0, len(data)))) for row in batch.to_pylist()]
+        for number, part in enumerate(found.ranges(target=1)):
+            read = [row for batch in read_task(reader, Task(str(file), "file", part)) for row in batch.to_pylist()]
+            assert read == whole[found.rows[number] - 1 : found.rows[number + 1] - 1]
+        if not changes:
+            assert found.digests == was.digests
 
 
 def test_a_file_that_is_written_to_while_it_is_hashed_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
