@@ -159,7 +159,7 @@ def _closure(check: Checker, param: Param, node: ast.Closure, what: str, element
         check.error("CXL-T010", f"{what} takes no closure", node.span, help="closures are for filter, map, find, any and flat_map")
         return None
     outer, check.scope = check.scope, Scope(check.scope)
-    variable = check.define("it", element)
+    variable = check.define_element("it", element)
     wants_bool = param.closure.kind is Kind.BOOL
     body = check.condition(node.body, f"the closure of {what}") if wants_bool else check.expr(node.body)
     check.scope = outer
@@ -200,7 +200,19 @@ def _aggregate(check: Checker, node: ast.FreeCall, entry: Builtin) -> tree.Expr:
     check.inside = before
     if args and entry.unites and decimals.refuse_floats(check, f"'{node.name}'", [*zip(node.args, args, strict=True)]):
         return poison(check.at(node.span))
-    return poison(check.at(node.span)) if args is None else _aggregate_use(check, node, entry, args, star)
+    if args is None or _read_elements(check, args, f"aggregate function '{node.name}'"):
+        return poison(check.at(node.span))
+    return _aggregate_use(check, node, entry, args, star)
+
+
+def _read_elements(check: Checker, args: tuple[tree.Expr, ...], what: str) -> bool:
+    """Report an argument that reads the element of an array around the call. Arguments are computed for each row, which has no such value."""
+    nodes = [node for arg in args for node in tree.walk(arg)]
+    bound = {node.slot for node in nodes if isinstance(node, tree.Closure | tree.Comprehension)}
+    found = next((node for node in nodes if isinstance(node, tree.Local) and node.slot in check.uses.elements - bound), None)
+    if found is not None:
+        check.error("CXL-R003", f"'{found.name}' is not defined in the rows that {what} reads", found.span, help="an argument reads fields, not the elements of an array")
+    return found is not None
 
 
 def _aggregate_refusal(check: Checker, name: str) -> tuple[str, str, str] | None:
@@ -299,7 +311,9 @@ def _window_call(check: Checker, node: ast.MethodCall, member: str | None) -> tr
     if check.inside == "window":
         return check.error("CXL-W004", f"'$window.{node.name}' cannot stand inside another window call", node.name_span)
     args = _window_arguments(check, found[0], node)
-    return poison(check.at(node.span)) if args is None else _window_use(check, node, found[0], args, member)
+    if args is None or _read_elements(check, args, f"window function '{node.name}'"):
+        return poison(check.at(node.span))
+    return _window_use(check, node, found[0], args, member)
 
 
 def _window_arguments(check: Checker, entry: Builtin, node: ast.MethodCall) -> tuple[tree.Expr, ...] | None:

@@ -28,6 +28,7 @@ class Uses:
         emits: Emitted names, each with the place of its first emit.
         emitted_all: The names among them that `emit name.*` emits.
         results: Slots of emitted values. In an aggregate these are values of the group.
+        elements: Slots of elements: of closures, comprehensions and emit each. A row has no such values.
         parts: How many parts have been checked. A function's parts count at each call.
     """
 
@@ -38,6 +39,7 @@ class Uses:
     emits: dict[str, Span] = field(default_factory=dict)
     emitted_all: set[str] = field(default_factory=set)
     results: set[int] = field(default_factory=set)
+    elements: set[int] = field(default_factory=set)
     slots: int = 0
     parts: int = 0
 
@@ -96,6 +98,12 @@ class Checker:
         self.scope.own[name] = variable
         if value is not None:
             self.definitions[variable.slot] = value
+        return variable
+
+    def define_element(self, name: str, type_: Type) -> Variable:
+        """Define the variable of an element, visible from now on."""
+        variable = self.define(name, type_)
+        self.uses.elements.add(variable.slot)
         return variable
 
     def error(self, code: str, message: str, span: Span, *, help: str = "", labels: tuple[Label, ...] = ()) -> tree.Literal:

@@ -282,7 +282,7 @@ def _comprehension(check: Checker, node: ast.Comprehension) -> tree.Expr:
     source = check.expr(node.source)
     outer, inside = check.scope, check.inside
     check.scope, check.inside = Scope(check.scope), "comprehension" if inside == "emit" else inside
-    slot = check.define(node.name, _holding(ANY, source)).slot
+    slot = check.define_element(node.name, _holding(ANY, source)).slot
     condition = None if node.condition is None else check.condition(node.condition, "the condition of a comprehension")
     element = check.expr(node.element)
     check.scope, check.inside = outer, inside

@@ -117,7 +117,7 @@ def _emit_each(check: Checker, node: ast.EmitEach, emitted: Emitted) -> tree.Sta
     source = check.expr(node.source)
     _check_source(check, node, source)
     outer, check.scope = check.scope, Scope(check.scope)
-    binding = check.define(node.binding, element_of(source.type))
+    binding = check.define_element(node.binding, element_of(source.type))
     body = check_statements(check, node.body, dict(emitted))
     check.scope = outer
     return tree.EmitEach(node.span, node.binding, binding.slot, source, node.outer, body)

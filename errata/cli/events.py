@@ -13,6 +13,8 @@ from errata.rendering.event_stream import EventStream
 
 if TYPE_CHECKING:  # the command line starts without what loads a pipeline
     from errata.api.pipeline import Pipeline
+    from errata.inspect.snapshot import Snapshot
+    from storage.state.entry import Entry
 
 events_option = click.option("--events", type=click.Choice(["jsonl"]), help="Write events to standard output, one JSON object a line.")
 """For commands that commit an epoch. No variable of the environment sets it, since it takes the place of answers."""
@@ -36,13 +38,21 @@ def known_pipeline(stream: EventStream, pipeline: "Pipeline") -> None:
     stream.pipeline = pipeline.loaded.name
     stream.channel = pipeline.plan.settings.channel or stream.channel
     stream.names = frozenset(_names(pipeline))
-
-    def stands() -> tuple[int, int]:
-        head = pipeline.head()
-        return (0, 0) if head is None else (head.epoch, int(head.counters.get("rejected", 0)))
-
-    stream.stands = stands
+    stream.stands = lambda: _standing(pipeline.head())
     stream.begin()
+
+
+def known_state(stream: EventStream, snapshot: "Snapshot | None") -> None:
+    """Tell the stream what the last committed run of a pipeline left that cannot be planned."""
+    if snapshot is not None:
+        stream.pipeline = snapshot.name
+        stream.stands = lambda: _standing(snapshot.head)
+    stream.begin()
+
+
+def _standing(head: "Entry | None") -> tuple[int, int]:
+    """The epoch of a ledger entry, and the number of rejected records."""
+    return (0, 0) if head is None else (head.epoch, int(head.counters.get("rejected", 0)))
 
 
 def _names(pipeline: "Pipeline") -> Iterator[str]:

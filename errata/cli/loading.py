@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from errata.cli.console import Console
-from errata.cli.events import known_pipeline
+from errata.cli.events import known_pipeline, known_state
 from errata.cli.parameters import PIPELINE_WORDS, pairs
 from errata.core.diagnostics import PipelineErrors, did_you_mean
 from errata.core.failures import Usage
@@ -24,11 +24,17 @@ def load_pipeline(console: Console, words: dict[str, Any], *, commits: bool = Fa
     Raises:
         PipelineErrors: The pipeline has errors.
     """
-    from errata.api.pipeline import load
+    from errata.api.pipeline import load, stored
 
     chosen = {name: words.pop(name) for name in PIPELINE_WORDS}
     chosen["variables"] = pairs(chosen["variables"], "variable")
-    pipeline = load(chosen.pop("pipeline"), **chosen)
+    file = chosen.pop("pipeline")
+    try:
+        pipeline = load(file, **chosen)
+    except PipelineErrors:
+        if console.events is not None:
+            known_state(console.events, stored(file, chosen["state"]))
+        raise
     console.diagnostics(pipeline.diagnostics)
     if console.events is not None:
         known_pipeline(console.events, pipeline)

@@ -112,6 +112,16 @@ def test_a_record_that_stops_a_run_is_not_shown(tmp_path: Path) -> None:
     assert events[-1]["message"] == "source 'orders': the primary key id=..."
 
 
+def test_a_pipeline_with_errors_has_the_epoch_that_was_committed(tmp_path: Path) -> None:
+    folder = made(tmp_path, "1,north,10\n")
+    folder.run()
+    folder.write("pipeline.yaml", PIPELINE.replace("input: halves", "input: halfs"))
+    code, events = told(folder, "run")
+    assert (code, events[0]["pipeline"], events[0]["epoch"], events[-1]["epoch"], events[-1]["retry"]) == (1, "events", 1, 1, "after_change")
+    assert [(one["severity"], Path(one["file"]).name) for one in of(events, "problem")] == [("error", "pipeline.yaml")] * 2
+    assert events[-1]["code"] == of(events, "problem")[0]["code"]
+
+
 def test_a_preview_commits_nothing(tmp_path: Path) -> None:
     folder = made(tmp_path, "1,north,10\n2,south,20\n")
     code, events = told(folder, "run", "-n", "1", "--dry-run-output", str(tmp_path / "preview.txt"))

@@ -213,6 +213,7 @@ emit x = {n: count(*), all: [sum(i), s]} / emit y = [v * 2 for v in collect(i) i
 emit n = count(*) / emit y = [v * n for v in collect(i)] / emit i = n |
 emit x = [sum(i) for v in collect(i)] / emit y = [v for v in collect(i) if v > avg(i)] | CXL-A004 1:11, CXL-A004 2:40
 emit x = [v + i for v in collect(i)] / emit y = [v for v in xs] | CXL-A005 1:15, CXL-A005 2:22
+emit x = collect(i).map(it => sum(it)) / emit y = sum(xs.map(it => it).length()) | CXL-R003 1:35
 emit x = sum([v for v in xs].length()) / emit y = max([sum(i)].length()) | CXL-A004 2:15
 """
 
@@ -259,6 +260,9 @@ def test_a_bare_row_needs_a_field_of_the_target_s_name():
     assert errors_of("emit i = $window.lag(1)", window=True) == ""
     assert errors_of("emit x = $window.lag(1).nope", window=True) == "CXL-R001 1:25"
     assert errors_of("emit x = $window.sum($window.sum(i))", window=True) == "CXL-W004 1:30"
+    assert errors_of("emit x = xs.map(it => $window.sum(it)) emit y = [$window.sum(v) for v in xs if $window.max(v) > 1]", window=True) == "CXL-R003 1:35, CXL-R003 1:62, CXL-R003 1:92"
+    assert errors_of("emit each v in xs { emit y = $window.sum(v) }", window=True) == "CXL-R003 1:42"
+    assert errors_of("emit x = [v + $window.sum(i) for v in xs] emit y = [1, $window.sum([w for w in xs].length())]", window=True) == ""
     assert errors_of("emit x = $window.start", mode="aggregate") == "CXL-W001 1:10"
     assert errors_of("emit x = $window.start", mode="aggregate", window_bounds=True) == ""
 
