@@ -40,7 +40,7 @@ def _way_out(floats: Sequence[ast.Expr | ast.Closure]) -> str:
     for node in floats:
         number = node.operand if isinstance(node, ast.Unary) else node
         if isinstance(number, ast.Literal) and number.kind == "float":
-            return f"write {expression_text(node)}d"
+            return f"write {expression_text(node).ljust(node.span.length, '0')}d"  # with the zeros that were written
     return "convert one: .to_decimal(scale) of the Float, with the digits behind the point that you need, or .to_float() of the Decimal"
 
 

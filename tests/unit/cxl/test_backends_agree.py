@@ -144,7 +144,10 @@ def test_numeric_operators_give_the_same(left: str, right: str) -> None:
 EXACT = {"decimal(38,2)": DECIMALS, "decimal(38,0)": WHOLE_DECIMALS, "decimal(38,20)": FINE_DECIMALS, "int": INTS}
 
 
-@pytest.mark.parametrize(("left", "right"), [pair for pair in product(EXACT, repeat=2) if pair != ("int", "int")])
+PAIRS = [("decimal(38,2)", "decimal(38,2)"), ("decimal(38,0)", "decimal(38,2)"), ("decimal(38,20)", "decimal(38,0)"), ("decimal(38,20)", "decimal(38,20)"), ("int", "decimal(38,2)"), ("decimal(38,2)", "int")]
+
+
+@pytest.mark.parametrize(("left", "right"), PAIRS)
 def test_operators_of_decimals_give_the_same(left: str, right: str) -> None:
     schema = {"l": left, "r": right}
     records = [{"l": a, "r": b} for a, b in product(EXACT[left], EXACT[right])]
