@@ -67,6 +67,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         parameters = getattr(item, "callspec", None)
         if parameters and "spark" in [value for value in parameters.params.values() if isinstance(value, str)]:
             item.add_marker("spark")
+        if item.get_closest_marker("spark") and item.get_closest_marker("rarely_on_spark"):
+            item.add_marker("deep")
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("property")
         if item.get_closest_marker("spark") and find_java() is None:

@@ -103,6 +103,7 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     return folder
 
 
+@pytest.mark.deep
 def test_fifty_of_fifty_tamperings_are_found(honest: Folder, tmp_path: Path) -> None:
     unseen = []
     for seed in range(50):

@@ -192,6 +192,7 @@ def test_one_history_on_both_engines(engine: str) -> None:
     follow(FIXED, pipeline(), HEADERS, model, engine)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("stretch", [12, pytest.param(14, marks=pytest.mark.deep)])
 def test_each_row_may_be_a_stretch_of_its_own(stretch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is kept of event time is the highest of each stretch of rows: the length of stretches, shorter here, changes no result."""
@@ -207,6 +208,7 @@ SPARSE = [
 ]
 
 
+@pytest.mark.deep
 def test_windows_over_next_to_nothing() -> None:
     follow(SPARSE, pipeline(), HEADERS, model)
 

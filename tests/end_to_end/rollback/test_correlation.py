@@ -112,6 +112,7 @@ def many(start: int, odd: int) -> list[dict[str, Any]]:
     return [row | (kinds[at // odd % 4] if at % odd == 0 else {}) for at, row in enumerate(rows)]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("keyed", "scope"), [(False, "group"), (True, "record")])
 def test_large_sources_settle_like_small_ones(keyed: bool, scope: str) -> None:
     before: Files = {"shop-a.csv": many(0, 97), "shop-b.csv": many(6_000, 150), "web-a.csv": many(12_000, 83)}

@@ -13,6 +13,8 @@ from tests.support.changelog_histories import NAMES, frame, histories, on_engine
 from tests.support.changelog_model import printed
 from tests.support.tables import frame as text_frame
 
+pytestmark = pytest.mark.rarely_on_spark
+
 BOARD = """
 epoch | op | key | cause     | time | player  | score:bigint
 1     | +A | 1   | recompute | t1   | Alice   | 100

@@ -114,6 +114,7 @@ def test_steps_on_rows(counting: Counting, place: str) -> None:
     same(counting, found.through(lambda frame: frame.drop("score")), "key | player\n1 | Alice\n2 | Bob")
 
 
+@pytest.mark.rarely_on_spark
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize(
     ("predicate", "keys"),

@@ -38,6 +38,7 @@ def test_data_columns(sail):
     assert schema.image_columns(frame) == ["_row", "_port", "v", "_mine"]
 
 
+@pytest.mark.rarely_on_spark
 @pytest.mark.parametrize("name", ["a.b", "a`b", "a b", "`", "ключ"])
 def test_columns_of_any_name(engine, name):
     frame = engine.from_arrow(pa.table({name: [1]})).select(schema.column(name))

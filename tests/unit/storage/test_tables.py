@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from storage.engines import Engine
 
+pytestmark = pytest.mark.rarely_on_spark
+
 Way: TypeAlias = Callable[[pa.Table], object]
 
 ROWS = pa.table(
