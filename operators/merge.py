@@ -14,9 +14,10 @@ from changelog.columns import column
 from changelog.keys.spark import with_prefix
 from changelog.lazy_imports import F
 from changelog.rows import Rows
-from cxl.types.types import ANY, Kind, OpenSchema, Schema, Type, type_name, unify
+from cxl.types.types import ANY, Kind, OpenSchema, Schema, Type, combined, type_name, unify
 from operators.core.binding import Binding
 from operators.core.config import Strict
+from operators.core.decimal_columns import at_scale
 from operators.core.json_columns import json_text
 from operators.core.operator import Linear
 from operators.core.provenance import key_slice, numbered_input
@@ -116,13 +117,15 @@ def _converted(name: str, given: Type | None, wanted: Type) -> Column:
         return _present(name, False, physical_type(wanted))
     if wanted.is_dynamic:
         return json_text(column(name), given).alias(name)
+    if wanted.kind is Kind.DECIMAL:
+        return at_scale(name, column(name), given, wanted.scale).alias(name)
     return column(name).cast(physical_type(wanted)).alias(name)
 
 
 def merged_type(left: Type, right: Type) -> Type | None:
     """The type of a column that holds values of both; None where there is none. A dynamic one takes all."""
     if left.is_dynamic or right.is_dynamic:
-        return left if left == right else ANY
+        return combined(left.kind if left == right else Kind.ANY, left, right)
     return unify(left, right)
 
 

@@ -21,7 +21,7 @@ from errata.plan.source_inputs import fetched_below
 from errata.project.channels.files import find_channel, load_channel
 from errata.project.channels.overlay import Overlay, apply
 from errata.project.findings import Findings
-from errata.project.variables import read_value
+from errata.project.variables import precision_of, read_value
 from errata.project.workspace import Workspace, find_workspace
 from errata.yaml import Document, read_yaml
 from operators.core.settings import PipelineSettings
@@ -131,7 +131,7 @@ def _channel_overlay(channel: Any, document: Document, file: Path, workspace: Pa
 def _source_defaults(overlay: Overlay, given: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
     """The defaults of `$source` variables that a channel gives to single sources, as values; it has checked them. The command line goes before it."""
     channels = {key: one for key, one in overlay.source_variables.items() if f"source.{key[1]}" not in given}
-    return {key: read_value(default, parse_type(type_).base) for key, (type_, default) in channels.items()}
+    return {key: read_value(default, parse_type(type_).base, precision_of(type_)) for key, (type_, default) in channels.items()}
 
 
 class Pipeline:

@@ -18,6 +18,7 @@ from errata.plan.source_inputs import discovered
 from errata.project.workspace import Storage
 from operators.source.node import SourceNode
 from storage.errors import StorageError, engine_failures, exhausted
+from storage.files.errors import OutputError
 
 _TOLD = {
     "memory": (
@@ -50,7 +51,10 @@ def _failures() -> tuple[type[Exception], ...]:
 
 
 def _tell(node: str, problem: Exception) -> None:
-    """Raise StorageFailed for a problem that names a limit."""
+    """Raise StorageFailed for a problem that names a limit, or a value that an output cannot hold."""
+    text = OutputError.found_in(str(problem))
+    if text is not None:
+        raise StorageFailed(f"output '{node}': {text}") from problem
     limit = exhausted(str(problem))
     if limit is not None:
         what, help_line = _TOLD[limit]

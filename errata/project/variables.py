@@ -6,15 +6,17 @@ variables in `declares`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
-from cxl.types.types import ANY, BOOL, DATE, DATE_TIME, FLOAT, INT, STRING, Kind, Type, parse_type
+from cxl.types.types import ANY, BOOL, DATE, DATE_TIME, FLOAT, INT, MOST_DIGITS, STRING, Kind, Type, parse_type
 from errata.core.diagnostics import Diagnostic, did_you_mean
 from errata.project.findings import Findings
 from errata.yaml import Document
 from operators.core.settings import Variable
+from storage.values.decimals import DecimalType, decimal_type, value_of
+from storage.values.types import base_type
 
 SCOPES = ("pipeline", "source", "record")
 _SCALARS: tuple[tuple[type, str], ...] = ((bool, "bool"), (int, "int"), (float, "float"), (str, "string"))
@@ -168,14 +170,15 @@ def _variable(entry: Declared, document: Document, findings: Findings) -> Variab
         type_ = parse_type(entry.type).base
     except ValueError:
         type_ = None
-    if type_ not in _ALLOWED or type_ is None:
+    if type_ is None or (type_ not in _ALLOWED and type_.kind is not Kind.DECIMAL):
         message = f"variable '{entry.name}' has type '{entry.type}'"
-        findings.diagnostics.append(document.error((*entry.path, "type"), "E203", message, help="allowed: int, float, string, bool, date, date_time"))
+        findings.diagnostics.append(document.error((*entry.path, "type"), "E203", message, help="allowed: int, float, decimal(10,2), string, bool, date, date_time"))
         return Variable(scope, entry.name, ANY, None)  # so that its readers have nothing to report
     written = entry.holder[entry.key]
     default = written.get("default") if isinstance(written, dict) else written
     try:
-        return Variable(scope, entry.name, type_.or_null, read_value(default, type_))
+        most = precision_of(entry.type)
+        return Variable(scope, entry.name, type_.or_null, read_value(default, type_, most), precision=most)
     except ValueError:
         message = f"the default of '{entry.name}' is no {entry.type}"
         place = (*entry.path, "default") if isinstance(written, dict) else entry.path
@@ -192,10 +195,21 @@ def _unknown_keys(entry: Declared, document: Document) -> Iterator[Diagnostic]:
             yield document.error((*entry.path, key), "CFG-001", f"unknown key '{key}'", key=True, help=hint)
 
 
-def read_value(value: Any, type_: Type) -> Any:
-    """Return a value of YAML or the command line as the Python value of a type. Raises ValueError where it does not fit."""
+def precision_of(type_: str) -> int:
+    """Return the digits in all that a declared type of decimals has; 38 for other types."""
+    digits = decimal_type(base_type(type_))
+    return MOST_DIGITS if digits is None else digits.precision
+
+
+def read_value(value: Any, type_: Type, precision: int = MOST_DIGITS) -> Any:
+    """Return a value of YAML or the command line as the Python value of a type. A number is a Decimal by its digits. Raises ValueError where it does not fit."""
     if value is None:
         return None
+    if type_.kind is Kind.DECIMAL:
+        found = None if isinstance(value, bool) else value_of(value, DecimalType(precision, type_.scale))
+        if found is None:
+            raise ValueError(f"{value!r} is no {type_}")
+        return found
     if isinstance(value, str) and type_.kind is not Kind.STRING:
         return _read_text(value, type_.kind)
     expected = _PYTHON[type_.kind]
@@ -204,13 +218,13 @@ def read_value(value: Any, type_: Type) -> Any:
     return float(value) if isinstance(value, int | float) and type_.kind is Kind.FLOAT else value
 
 
-def _read_given(value: Any, type_: Type) -> Any:
+def _read_given(value: Any, type_: Type, precision: int) -> Any:
     """An override as a value of the type. Dates come as dates or texts, and a whole float may be an int. Raises ValueError."""
     if isinstance(value, date) and type_.kind in (Kind.DATE, Kind.DATE_TIME):
         return _read_text(value.isoformat(), type_.kind)
     if isinstance(value, float) and type_.kind is Kind.INT and value.is_integer():
         return int(value)
-    return read_value(value, type_)
+    return read_value(value, type_, precision)
 
 
 def _read_text(text: str, kind: Kind) -> Any:
@@ -234,7 +248,7 @@ def _override(name: str, value: Any, found: dict[tuple[str, str], Variable], doc
         findings.diagnostics.append(document.error(("pipeline",), "E205", f"--var {name}: there is no such variable", help=hint))
         return
     try:
-        found[key] = Variable(variable.scope, variable.name, variable.type, _read_given(value, variable.type.base), variable.source)
+        found[key] = replace(variable, default=_read_given(value, variable.type.base, variable.precision))
     except ValueError:
         message = f"--var {name}={value}: the value is no {variable.type.base}"
         findings.diagnostics.append(document.error(("pipeline",), "E204", message))

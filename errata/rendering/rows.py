@@ -11,6 +11,7 @@ from typing import Any, Literal
 import orjson
 
 from errata.rendering.terminal import cut, escaped, padded, width
+from storage.values.decimals import plain_digits
 from storage.values.json_text import deep_text
 
 Row = Mapping[str, Any]
@@ -35,7 +36,7 @@ def render(rows: Iterable[Row], format: Format, columns: Sequence[str] = (), *, 
 
 
 def json_text(value: object) -> str:
-    """Return compact JSON: dates in ISO form, NaN and infinities as null, integers of any size."""
+    """Return compact JSON: dates in ISO form, NaN and infinities as null, integers of any size, decimals as numbers with all their digits."""
     try:
         return orjson.dumps(value, default=_foreign, option=_OPTIONS).decode()
     except orjson.JSONEncodeError:
@@ -43,6 +44,8 @@ def json_text(value: object) -> str:
 
 
 def _foreign(value: object) -> object:
+    if isinstance(value, decimal.Decimal):
+        return orjson.Fragment(plain_digits(value))
     return dict(value) if isinstance(value, Mapping) else bytes(value).hex() if isinstance(value, (bytes, bytearray)) else str(value)
 
 
@@ -141,6 +144,8 @@ def cell(value: object) -> str:
         return json_text(value)
     if isinstance(value, (bytes, bytearray)):
         return value.hex()
+    if isinstance(value, decimal.Decimal):
+        return plain_digits(value)
     return value.isoformat().replace("+00:00", "Z") if isinstance(value, dt.date) else str(value)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from typing import Any
 
 from changelog.lazy_imports import pa, pl
 from cxl.types.types import Type
+from cxl.values.dynamic import loads
+from cxl.values.dynamic import plain as cxl_plain
 from cxl.values.text import scalar_text
 from storage.formats.base import Column
 from storage.formats.values import text_of
@@ -26,8 +27,8 @@ def plain(value: Any, type_: Type) -> Any:
     """The scalar in JSON text of a dynamic type; any other value unchanged."""
     if value is None or not type_.is_dynamic:
         return value
-    found = json.loads(value)
-    return value if isinstance(found, (dict, list)) else found
+    found = loads(value)
+    return cxl_plain(value) if isinstance(found, (dict, list)) else found
 
 
 def shown(value: Any) -> str:

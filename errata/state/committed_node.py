@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from changelog.columns import column
 from changelog.ops import SYMBOLS, Op
 from cxl.types.types import Schema
+from cxl.values.dynamic import loads
 from cxl.values.text import date_time_text
 from errata.state.node_tables import SYSTEM_COLUMNS
 from errata.state.ordered_rows import OutputRows
@@ -81,7 +82,7 @@ def shown_value(value: Any, *, dynamic: bool = False) -> Any:
     """A stored value as JSON shows it: dynamic values as what their text says, date-times without zone and as files have them."""
     if dynamic and isinstance(value, str):
         try:
-            return json.loads(value)
+            return loads(value)
         except ValueError:
             return value
     if isinstance(value, datetime):

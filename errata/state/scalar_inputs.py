@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from changelog.columns import column
@@ -15,6 +16,7 @@ from changelog.lazy_imports import F
 from errata.plan.plan import Node, Plan
 from errata.project.variables import read_value
 from operators.core.run_values import RunValues, rider
+from storage.values.decimals import plain_digits
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -65,7 +67,14 @@ class ScalarInputs:
         """The variables of a node as the ledger keeps them."""
         if name not in self.now:
             return {}
-        return {"variables": {key: value.isoformat() if isinstance(value, date) else value for key, value in self.now[name].items()}}
+        return {"variables": {key: _kept(value) for key, value in self.now[name].items()}}
+
+
+def _kept(value: Any) -> Any:
+    """A value as the ledger keeps it: dates and Decimals as text."""
+    if isinstance(value, Decimal):
+        return plain_digits(value)
+    return value.isoformat() if isinstance(value, date) else value
 
 
 def _plain(value: Any) -> Any:

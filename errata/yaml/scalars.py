@@ -1,6 +1,9 @@
 """The meaning of plain scalars by YAML 1.2: `yes`, `on` and dates are text, `0o17` is an octal number."""
 
 import re
+from decimal import Decimal
+
+from storage.values.json_text import WrittenFloat
 
 _CONSTANTS: dict[str, object] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
@@ -14,6 +17,8 @@ _INTEGERS = ((re.compile(r"[-+]?[0-9]+"), 10), (re.compile(r"0o[0-7]+"), 8), (re
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _LIMIT = 2**63
 _MOST_DIGITS = 80
+_SURE = 15
+"""Characters of a number that a float holds whatever they are."""
 
 
 class TooLarge(ValueError):
@@ -27,7 +32,13 @@ def resolve(text: str) -> object:
     for pattern, base in _INTEGERS:
         if pattern.fullmatch(text):
             return _integer(text, base)
-    return float(text) if _FLOAT.fullmatch(text) else text
+    return _float(text) if _FLOAT.fullmatch(text) else text
+
+
+def _float(text: str) -> float:
+    """A float, with its digits where it has fewer than the text."""
+    value = float(text)
+    return value if len(text) <= _SURE or Decimal(repr(value)) == Decimal(text) else WrittenFloat(text)
 
 
 def _integer(text: str, base: int) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from changelog.columns import column
 from changelog.exact.decimals import LIMBS, DecimalMean, DecimalRatio, DecimalSum, limb_columns, limbs_of, product_columns, products_of
 from changelog.lazy_imports import F, np, pa
-from cxl.typed.tree import AggregateUse
+from cxl.typed.tree import AggregateUse, WindowUse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,13 +35,18 @@ class DecimalTotal:
     mean: DecimalMean | None = None
 
     @classmethod
-    def of(cls, use: AggregateUse) -> DecimalTotal:
+    def of(cls, use: AggregateUse | WindowUse) -> DecimalTotal:
         """Return the accumulator of a call."""
         total = DecimalSum(use.column, use.args[0].type.scale)
         mean = DecimalMean(f"{use.column}_mean", total, f"{use.column}_n", use.type.scale) if use.function.name == "avg" else None
         return cls(use.column, use.columns[0], total, mean)
 
     overflow = OVERFLOW
+
+    @property
+    def quotient(self) -> DecimalSum | DecimalMean:
+        """What the call's value is."""
+        return self.total if self.mean is None else self.mean
 
     @property
     def _count(self) -> str:
@@ -76,7 +81,7 @@ class DecimalTotal:
     @property
     def rounded(self) -> Sequence[Rounded]:
         """The total, or the mean."""
-        return (self.total if self.mean is None else self.mean,)
+        return (self.quotient,)
 
     def carried(self) -> list[Column]:
         """The total with its carries settled, and the counter."""
@@ -84,11 +89,11 @@ class DecimalTotal:
 
     def result(self) -> Column:
         """The total, or the mean; null where there is no value."""
-        return F.when(column(self._count) != 0, column(self.rounded[0].value))
+        return F.when(column(self._count) != 0, column(self.quotient.value))
 
     def overflows(self) -> Column:
         """Whether there are values, and their total or mean has more than 38 digits."""
-        return (column(self._count) != 0) & column(self.rounded[0].value).isNull()
+        return (column(self._count) != 0) & column(self.quotient.value).isNull()
 
     def inexact(self) -> Column:
         """Never: whole numbers are exact."""

@@ -16,8 +16,7 @@ from changelog.lazy_imports import F
 from changelog.ops import is_positive
 from changelog.rows import Rows
 from cxl import spark
-from cxl.typed import tree
-from operators.combine.join_plan import Band, Step
+from operators.combine.join_plan import Band, Part, Step
 from operators.combine.matching import RIGHT, Predicate, Side, join_keys, key_names
 from operators.combine.range_join import in_buckets
 from operators.core.context import OperatorContext
@@ -129,7 +128,7 @@ def _meeting(live: DataFrame, affected_rows: DataFrame, band: Band, scope: spark
     return met.select(*map(column, live.columns)).dropDuplicates(["_key"])
 
 
-def _keys(expressions: Sequence[tree.Expr], scope: spark.Context) -> list[Column]:
+def _keys(parts: Sequence[Part], scope: spark.Context) -> list[Column]:
     """Join keys under the names of the build's side."""
-    values = join_keys([(spark.column(expr, scope)[0], expr.type) for expr in expressions])
+    values = join_keys([(spark.column(part.expr, scope)[0], part) for part in parts])
     return [value.alias(name) for name, value in zip(key_names(len(values), RIGHT), values, strict=True)]

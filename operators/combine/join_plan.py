@@ -11,9 +11,9 @@ from itertools import product
 
 from cxl.typed import tree
 from cxl.typed.program import Conjunct, Program, conjuncts
-from cxl.types.types import Kind
+from cxl.types.types import Kind, Type
 
-_STATIC = frozenset({Kind.INT, Kind.FLOAT, Kind.STRING, Kind.BOOL, Kind.DATE, Kind.DATE_TIME})
+_STATIC = frozenset({Kind.INT, Kind.FLOAT, Kind.DECIMAL, Kind.STRING, Kind.BOOL, Kind.DATE, Kind.DATE_TIME})
 _RANGES = frozenset({"<", "<=", ">", ">="})
 _OF_RECORDS = frozenset({"source", "record", "meta", "doc"})
 """Namespaces whose variables belong to a record: in a combine, to the driver's."""
@@ -21,11 +21,15 @@ _OF_RECORDS = frozenset({"source", "record", "meta", "doc"})
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one side contributes by itself: a condition that must hold (`is_key` false), or one side of an equality."""
+    """What one side contributes by itself: a condition that must hold (`is_key` false), or one side of an equality.
+
+    `by_value`: the sides are Decimals of two scales, or a Decimal and an Int, so that keys are compared by the bytes of their values.
+    """
 
     expr: tree.Expr
     is_key: bool
     inputs: frozenset[str] = frozenset()
+    by_value: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +80,11 @@ class Step:
         expressions = [*(part.expr for part in self.left), *self.pairs]
         return frozenset(node.qualifier for expr in expressions for node in tree.walk(expr) if isinstance(node, tree.Field) and node.qualifier is not None)
 
-    def parent_keys(self) -> tuple[tuple[tree.Expr, tree.Expr], ...]:
+    def parent_keys(self) -> tuple[tuple[Part, Part], ...]:
         """The equalities whose left side reads the parent alone: left and right sides."""
         left, right = ([part for part in side if part.is_key] for side in (self.left, self.right))
         wanted = frozenset({self.parent})
-        return tuple((one.expr, other.expr) for one, other in zip(left, right, strict=True) if one.inputs == wanted)
+        return tuple((one, other) for one, other in zip(left, right, strict=True) if one.inputs == wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +143,23 @@ def _sides(part: Conjunct, build: str, bound: set[str] | frozenset[str]) -> tupl
     """An equality that a key can serve: the side of the inputs so far, the side of the build."""
     if part.op != "==" or part.left is None or part.right is None or not _compares(part, build, bound):
         return None
-    if part.left.type.kind not in _STATIC or part.right.type.kind is not part.left.type.kind:
+    if not _are_keys(part.left.type, part.right.type):
         return None
-    one, other = Part(part.left, True, part.left_inputs), Part(part.right, True, part.right_inputs)
+    by_value = _exact(part.left.type, part.right.type) and part.left.type.base != part.right.type.base
+    one, other = Part(part.left, True, part.left_inputs, by_value), Part(part.right, True, part.right_inputs, by_value)
     if other.inputs != {build}:
         one, other = other, one
     return (one, other) if other.inputs == {build} else None
+
+
+def _are_keys(left: Type, right: Type) -> bool:
+    """Whether equality of two types is that of keys: of one kind, or of a Decimal and an Int."""
+    return left.kind in _STATIC and (left.kind is right.kind or _exact(left, right))
+
+
+def _exact(left: Type, right: Type) -> bool:
+    """Whether values are Decimals, or Decimals and Ints."""
+    return Kind.DECIMAL in (left.kind, right.kind) and {left.kind, right.kind} <= {Kind.DECIMAL, Kind.INT}
 
 
 def _step(build: str, bound: frozenset[str], driver: str, parts: Sequence[Conjunct]) -> Step:
@@ -197,7 +212,7 @@ def _is_plain(expr: tree.Expr | None) -> bool:
 def _alike(one: tree.Expr, other: tree.Expr) -> bool:
     """Whether values lie on one line: numbers, dates or moments."""
     kinds = {one.type.kind, other.type.kind}
-    return kinds <= {Kind.INT, Kind.FLOAT} or kinds in ({Kind.DATE}, {Kind.DATE_TIME})
+    return kinds <= {Kind.INT, Kind.FLOAT} or _exact(one.type, other.type) or kinds in ({Kind.DATE}, {Kind.DATE_TIME})
 
 
 def _name(field: tree.Field) -> tuple[str | None, str]:

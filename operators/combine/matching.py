@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from changelog.columns import column
 from changelog.frames import united
+from changelog.keys.spark import key_column
 from changelog.lazy_imports import F, Window
 from cxl import Program, spark
 from cxl.typed import tree
 from cxl.types.types import Kind, Type
 from operators.combine.join_plan import Chain, Part, Step
 from operators.combine.range_join import in_buckets
+from operators.core.decimal_columns import at_scale
 from operators.core.evaluate import WRONG, Narrow, as_it_is, error_text, explained, first_case
 from operators.core.json_columns import maps_text
 from operators.core.operator import among
@@ -163,7 +165,7 @@ class Matching:
         """The frame with its join keys; rows on which a part fails are rejected."""
         tests = [spark.column(part.expr, self.context) for part in parts]
         guards = [F.coalesce(value, F.lit(False)) for part, (value, _) in zip(parts, tests, strict=True) if not part.is_key]
-        keys = [(value, part.expr.type) for part, (value, _) in zip(parts, tests, strict=True) if part.is_key]
+        keys = [(value, part) for part, (value, _) in zip(parts, tests, strict=True) if part.is_key]
         if any(failed is not None for _, failed in tests):
             marked = frame.withColumn(WRONG, _first_failure(parts, tests))
             self._reject(marked.where(F.col(WRONG).isNotNull()), [part.expr for part in parts], side)
@@ -282,12 +284,19 @@ def key_names(count: int, side: str) -> list[str]:
     return [f"{side}{index}" for index in range(max(count, 1))]
 
 
-def join_keys(keys: Sequence[tuple[Column, Type]], guards: Sequence[Column] = ()) -> list[Column]:
+def join_keys(keys: Sequence[tuple[Column, Part]], guards: Sequence[Column] = ()) -> list[Column]:
     """Values that engines compare as CXL's `==` does; the first is null where one is null or NaN, or a guard does not hold."""
-    present = [value.isNotNull() & ~F.isnan(value) if type_.kind is Kind.FLOAT else value.isNotNull() for value, type_ in keys]
-    values = [value + F.lit(0.0) if type_.kind is Kind.FLOAT else value for value, type_ in keys] or [F.lit(0)]
+    present = [value.isNotNull() & ~F.isnan(value) if part.expr.type.kind is Kind.FLOAT else value.isNotNull() for value, part in keys]
+    values = [_compared(value, part) for value, part in keys] or [F.lit(0)]
     conditions = [*guards, *present]
     return [F.when(reduce(lambda one, other: one & other, conditions), values[0]), *values[1:]] if conditions else values
+
+
+def _compared(value: Column, part: Part) -> Column:
+    """A value as engines compare it: floats without the sign of zero, Decimals of several scales and Ints by the bytes of their values."""
+    if part.by_value:
+        return key_column([(at_scale("key", value, part.expr.type, part.expr.type.scale), "decimal")])
+    return value + F.lit(0.0) if part.expr.type.kind is Kind.FLOAT else value
 
 
 def _joins(step: Step, conditions: Sequence[Column]) -> Column:

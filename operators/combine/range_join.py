@@ -70,7 +70,8 @@ def in_buckets(left: DataFrame, right: DataFrame, band: Band, value: Callable[[t
 
     `value` gives the column of a field; `key` names the column that is unique on the left.
     """
-    sides = [_placed(frame, [(value(end), end.type.kind) for end in ends]) for frame, ends in ((left, band.left), (right, band.right))]
+    whole = _of_several_scales([*band.left, *band.right])
+    sides = [_placed(frame, [_place(value(end), end.type.kind, whole=whole) for end in ends]) for frame, ends in ((left, band.left), (right, band.right))]
     grid = _extent(sides, band.points).grid()
     if grid is None:
         return left.join(right, holds, how)
@@ -85,20 +86,25 @@ def in_buckets(left: DataFrame, right: DataFrame, band: Band, value: Callable[[t
     return left.join(met, key, "left").select(*map(column, names))
 
 
-def _placed(frame: DataFrame, ends: Sequence[tuple[Column, Kind]]) -> DataFrame:
+def _of_several_scales(ends: Sequence[tree.Expr]) -> bool:
+    """Whether some values are Decimals, and others of another scale or Ints: engines divide them into doubles by several ways."""
+    return any(end.type.kind is Kind.DECIMAL for end in ends) and len({end.type.base for end in ends}) > 1
+
+
+def _placed(frame: DataFrame, places: Sequence[Column]) -> DataFrame:
     """The frame with the places of the lower and the upper end, null where a row can meet nothing."""
-    low, high = (_place(value, kind) for value, kind in ends)
+    low, high = places
     known = low.isNotNull() & high.isNotNull()  # reversed ends meet intervals that contain both
     return frame.withColumns({_LOW: F.when(known, F.least(low, high)), _HIGH: F.when(known, F.greatest(low, high))})
 
 
-def _place(value: Column, kind: Kind) -> Column:
-    """A number that keeps the order of values: never does a greater value have a lesser place."""
+def _place(value: Column, kind: Kind, *, whole: bool) -> Column:
+    """A number that keeps the order of values: never does a greater value have a lesser place. `whole`: that of the whole number below a decimal."""
     if kind is Kind.DATE:
         return F.unix_date(value).cast("double")
     if kind is Kind.DATE_TIME:
         return F.unix_micros(value).cast("double")
-    number = value.cast("double")
+    number = (F.floor(value) if kind is Kind.DECIMAL and whole else value).cast("double")
     return F.when(~F.isnan(number), number)
 
 

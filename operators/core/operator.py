@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-INEXACT = LOOSE | {Kind.FLOAT, Kind.DECIMAL}
-"""Kinds whose equal values may differ in their bits or in their text, as decimals of two scales do."""
+INEXACT = LOOSE | {Kind.FLOAT}
+"""Kinds whose equal values may differ in their bits or in their text."""
+UNHASHED = INEXACT | {Kind.DECIMAL}
+"""Kinds whose equal values may have several hashes: the inexact ones, and Decimals of several scales."""
 INEXACT_SUM = "inexact sum"
 """The detail of a reject whose sum met a value that its limbs do not hold. The data is sound: the node is computed again with wide sums."""
 SHARED = "__shared"
@@ -174,8 +176,8 @@ class Keyed(Operator):
 
 
 def shared_number(columns: Sequence[tuple[Column, Type]]) -> Column | None:
-    """Return a hash of columns without `INEXACT` ones; None where no column is left."""
-    exact = [value for value, type_ in columns if type_.kind not in INEXACT]
+    """Return a hash of columns without `UNHASHED` ones; None where no column is left."""
+    exact = [value for value, type_ in columns if type_.kind not in UNHASHED]
     return F.xxhash64(*exact) if exact else None
 
 

@@ -98,6 +98,8 @@ def stored_types(columns: Mapping[str, Type]) -> dict[str, str]:
 _STRING: Final = r'("[^"\\]*(?:\\.[^"\\]*)*")'
 _WHOLE: Final = _STRING + r"|\.0([,\]}])"
 """A string of a JSON text, which stays unchanged, or the `.0` of a whole number within an array or a map."""
+_DECIMAL_SCALE: Final = _STRING + r"|(\.[0-9]*[1-9])0*E0|(?:\.0+)?E0"
+"""A string of a JSON text, which stays unchanged, or what tells the scale of a Decimal beside its value."""
 _NO_SIGN: Final = _STRING + r"|([\[,:])-(0[,\]}])"
 LOOSE = frozenset({Kind.NUMERIC, Kind.ANY})
 """Kinds whose values, held as JSON text, may be ints and floats."""
@@ -143,6 +145,8 @@ def by_value(value: Column, type_: Type) -> Column:
         return value + F.lit(0.0)
     if type_.kind not in LOOSE:
         return value
+    if type_.holds_decimals:
+        value = F.regexp_replace(value, _DECIMAL_SCALE, "$1$2")
     whole = F.regexp_replace(value, r"\.0$", "")
     alone = F.when(whole == "-0", "0").otherwise(whole)
     if type_.kind is Kind.NUMERIC:

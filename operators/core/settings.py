@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from cxl.typed.modules import NO_MODULES, Modules
-from cxl.types.types import Type
+from cxl.types.types import MOST_DIGITS, Type
 from storage.sql.connections import Connection
 
 
@@ -49,13 +49,14 @@ class NodeSpec:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A declared variable: scope `vars`, `pipeline`, `source` or `record`; its type; default as a Python value (None: null)."""
+    """A declared variable: scope `vars`, `pipeline`, `source` or `record`; its type; default as a Python value (None: null). `precision`: of a Decimal."""
 
     scope: str
     name: str
     type: Type
     default: Any = None
     source: str | None = None
+    precision: int = MOST_DIGITS
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from operators.core.binding import Binding, ConfigPath
 from operators.core.registry import node_type
 from operators.core.row_type import is_reserved
 from operators.core.settings import NodeSpec, check_path
 from operators.output.config import OutputConfig, Split
 from operators.output.databases import check_database, check_no_database, keyed_by_written
+from operators.output.declared_columns import NOTHING, Declared, declared_columns, laid_out_columns
 from operators.output.history import HistoryOutput
 from operators.output.operator import Output, Place, PlainOutput, by_source_file, group_column, write_plan
-from operators.output.projection import project, shown_columns
+from operators.output.projection import Projection, project, shown_columns
 from operators.output.times import may_have_history, times_of
 from operators.output.undeclared_columns import takes_undeclared
 from storage import formats
 from storage.files.path_tokens import PathTemplate
+from storage.formats.fixed_width.layout import Layout
 from storage.formats.layouts import load_layout
 from storage.formats.splitting import SplitPlan
 from storage.values.types import base_type
@@ -191,8 +196,9 @@ def _parts_named(split: Split, binding: Binding) -> bool:
 def _with_layout(spec: NodeSpec, binding: Binding) -> Output | None:
     """The operator with its layout loaded; None where that was reported."""
     config: OutputConfig = spec.config
-    key = "schema" if config.schema_ is not None else "format_schema"
-    given = config.schema_ if config.schema_ is not None else config.format_schema
+    layout_given = config.schema_ is not None and not config.declared
+    key = "schema" if layout_given else "format_schema"
+    given = config.schema_ if layout_given else config.format_schema
     if isinstance(given, str) and not check_path(given, ("config", key), binding.problems.report_help, binding.settings):
         return None
     try:
@@ -200,11 +206,30 @@ def _with_layout(spec: NodeSpec, binding: Binding) -> Output | None:
     except formats.OptionError as error:
         binding.problems.report("E218", str(error), ("config", *error.path), on_key=error.unknown)
         return None
-    projection, place = project(config, binding.input), Place(binding.settings.folder, layout)
+    projection = project(config, binding.input)
+    declared = _declared(spec, projection, layout, binding, key)
+    if declared is None:
+        return None
+    projection, place = declared.applied(projection), Place(binding.settings.folder, layout, declared)
     if config.history is None:
         return PlainOutput(spec, binding.input, projection, place)
     times = times_of(spec, projection, binding)
     return None if times is None else HistoryOutput(spec, binding.input, projection, times, place)
+
+
+def _declared(spec: NodeSpec, projection: Projection, layout: Mapping[str, Any] | None, binding: Binding, key: str) -> Declared | None:
+    """The columns whose digits the output declares, in its `schema` or in its layout; None where that was reported."""
+    config: OutputConfig = spec.config
+    laid_out = config.type in formats.names() and formats.writer_type(config.type).laid_out
+    if not laid_out:
+        return declared_columns(config.declared, projection, binding, partial_names=bool({"mapping", "exclude"} & set(spec.partial)))
+    if config.declared:
+        binding.problems.report("E226", f"the columns of a {config.type} output are the fields of its layout", ("config", "schema"), help="write scale: n in the layout's field")
+        return None
+    try:
+        return laid_out_columns(Layout.of(layout, key), projection, binding, key)
+    except formats.OptionError:
+        return NOTHING  # reported where the format takes its options
 
 
 def _named_once(spec: NodeSpec, binding: Binding) -> bool:

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from operators.core.config import SortOrder, Strict
+from operators.core.config import Digits, SortOrder, Strict
 
 
 class Split(Strict):
@@ -43,6 +43,15 @@ def _without_path(schema: dict[str, Any]) -> None:
     schema["required"] = [name for name in schema.get("required", ()) if name != "path"]
 
 
+class OutputColumn(Strict):
+    """A decimal column of the file: the value is rounded half to even to `scale`, and has at most `precision` digits (38)."""
+
+    name: str = Field(min_length=1)
+    type: str = "decimal"
+    scale: Digits = None
+    precision: Digits = None
+
+
 class OutputConfig(Strict):
     """Which fields are written, in which order and form, and where."""
 
@@ -60,7 +69,7 @@ class OutputConfig(Strict):
     mapping: dict[str, str] = Field(default_factory=dict)
     exclude: list[str] = Field(default_factory=list)
     options: dict[str, Any] = Field(default_factory=dict)
-    schema_: Any = Field(None, alias="schema")
+    schema_: list[OutputColumn] | dict[str, Any] | str | None = Field(None, alias="schema")
     format_schema: Any = None
     sort_order: SortOrder = Field(default_factory=list)
     split: Split | None = None
@@ -82,6 +91,11 @@ class OutputConfig(Strict):
     def _placed(cls, value: Any) -> Any:
         """A table of a database has no path, which every other output needs."""
         return {"path": "", **value} if isinstance(value, dict) and value.get("type") == "sql" else value
+
+    @property
+    def declared(self) -> list[OutputColumn]:
+        """The columns that `schema` declares; none where it is a layout."""
+        return self.schema_ if isinstance(self.schema_, list) else []
 
     @property
     def wanted_metadata(self) -> Literal["all"] | list[str]:

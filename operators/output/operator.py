@@ -12,7 +12,7 @@ from changelog.columns import ENVELOPE, column
 from changelog.keys.spark import key_column
 from changelog.lazy_imports import F
 from changelog.rows import Rows
-from cxl.types.types import Type, type_name
+from cxl.types.types import Kind, Type, type_name
 from operators.core.config import SortKey
 from operators.core.json_columns import member_keys
 from operators.core.operator import Linear, Operator
@@ -20,6 +20,7 @@ from operators.core.row_type import RowType, key_parts, key_type, physical_type
 from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
 from operators.output.config import OutputConfig
+from operators.output.declared_columns import NOTHING, Declared
 from operators.output.projection import Projection
 from operators.output.undeclared_columns import UndeclaredFields, takes_undeclared
 from storage import formats
@@ -37,10 +38,11 @@ _MEMBER = "__member:"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The folder that the paths of an output begin at, and the layout of its file."""
+    """The folder that the paths of an output begin at, the layout of its file, and the columns whose digits it declares."""
 
     folder: Path
     layout: Mapping[str, Any] | None = None
+    declared: Declared = NOTHING
 
 
 class Output(Operator):
@@ -66,6 +68,8 @@ class Output(Operator):
         form = ("type", "options", "include_header", "preserve_nulls", "split")
         fingerprint |= {"undeclared": self.undeclared} if self.undeclared else {}
         fingerprint |= {"undeclared names": "written"} if self.fields.taken and not self.fields.as_they_are else {}
+        digits = {name: list(digits) for name, digits in place.declared.digits.items()} | {name: type_name(type_) for name, type_ in projection.data.items() if type_.kind is Kind.DECIMAL}
+        fingerprint |= {"decimals": digits} if digits else {}
         fingerprint |= {"layout": place.layout} | {name: config.model_dump(mode="json", include={name})[name] for name in form} | dict(own or {})
         super().__init__(spec.name, (row,), RowType(projection.data, tuple(hidden), key=row.key), fingerprint)
         self.config = config
@@ -73,6 +77,7 @@ class Output(Operator):
         self.taken = projection.written
         """What is read of the input, as in a projection."""
         self.layout = place.layout
+        self.declared = place.declared
         self.folder = place.folder
 
     @property
@@ -139,8 +144,15 @@ class Output(Operator):
         envelope = [column(name) for name in frame.columns if name in ENVELOPE]
         hidden = [self.fields.written(column(name)).alias(name) if name == "_widened" else column(name) for name in ("_file", "_widened", "_doc") if name in self.output.hidden]
         order = [self._order().alias(self.ordered_by)] if self.config.sort_order else []
-        written = [column(source).cast(physical_type(type_)).alias(name) for name, source, type_ in self.taken]
+        written = [self._written(name, source, type_) for name, source, type_ in self.taken]
         return frame.select(*envelope, *hidden, *order, *self._group(), *written, *beside)
+
+    def _written(self, name: str, source: str, type_: Type) -> Column:
+        value = column(source)
+        if name in self.declared.digits:
+            row = self.inputs[0]
+            value = self.declared.written(name, value, {**row.riders, **row.data}[source])
+        return value.cast(physical_type(type_)).alias(name)
 
     def _group(self) -> list[Column]:
         if self.group != "_split" or self.config.split is None or self.config.split.group_key is None:
@@ -215,5 +227,5 @@ def _sort_bytes(key: SortKey, given: Column, value: Column) -> Column:
 def write_plan(output: Output, columns: Sequence[tuple[str, Type]], interchange: Sequence[str] | None = None, optional: Collection[str] = ()) -> Any:
     """The writer's plan for these columns. `interchange`: the header elements that the file shall echo; `optional`: columns that only some records have."""
     config = output.config
-    typed = tuple(formats.Column(name, type_name(type_), name in optional) for name, type_ in columns)
+    typed = tuple(formats.Column(name, output.declared.spelled(name, type_name(type_)), name in optional) for name, type_ in columns)
     return formats.WritePlan(typed, config.include_header, config.preserve_nulls, output.layout, None if interchange is None else tuple(interchange))

@@ -7,7 +7,7 @@ from typing import Any
 
 from cxl import Program
 from cxl.typed import tree
-from cxl.types.types import Type
+from cxl.types.types import Kind, Type
 from operators.core.row_type import RowType
 from operators.core.run_values import rider, riding
 
@@ -44,7 +44,7 @@ class Writes:
     def plain(self) -> bool:
         """Whether columns can hold the values: no aggregates, no dynamic values, nothing read that is written here."""
         once = len({name for name, _, _ in self.parts}) == len(self.parts)
-        fixed = once and all(not program.calls and not expression_of(program).type.is_dynamic for _, _, program in self.parts)
+        fixed = once and all(not program.calls and _is_static(expression_of(program).type, type_) for _, type_, program in self.parts)
         return fixed and not self.reads & set(self.dotted)
 
     def looks_back(self, row: RowType) -> bool:
@@ -61,6 +61,11 @@ class Writes:
     def describe(self) -> tuple[str, ...]:
         """A line for each assignment."""
         return tuple(f"sets ${self.scope}.{name} = {program.text.strip()}" for name, _, program in self.parts)
+
+
+def _is_static(given: Type, wanted: Type) -> bool:
+    """Whether a value of a type fits a variable for sure: a number may have too many digits for a Decimal."""
+    return not given.is_dynamic and (wanted.kind is not Kind.DECIMAL or given.base == wanted.base)
 
 
 def expression_of(program: Program) -> tree.Expr:

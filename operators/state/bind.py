@@ -57,7 +57,10 @@ def _assignment(spec: NodeSpec, binding: Binding, index: int, type_: Type | None
     given = expression_of(program).type
     if not _holds(type_, given):
         message = f"'${config.scope}.{one.var}' is {type_.base}, the expression gives {given.base}"
-        binding.problems.report("E207", message, (*place, "cxl"), help=f"convert it to {type_.base}, or declare the variable as {given.base}")
+        help_text = f"convert it to {type_.base}, or declare the variable as {given.base}"
+        if (type_.kind, given.kind) == (Kind.DECIMAL, Kind.DECIMAL):
+            help_text = f"round it: .round_to({type_.scale}), or declare the variable as {given.base}"
+        binding.problems.report("E207", message, (*place, "cxl"), help=help_text)
         return None
     return one.var, type_, program
 
@@ -76,6 +79,8 @@ def _unknown(binding: Binding, scope: str, name: str, place: tuple[str | int, ..
 
 def _holds(wanted: Type, given: Type) -> bool:
     """Whether a variable may be given values of a type; dynamic ones are looked at record by record."""
+    if wanted.kind is Kind.DECIMAL:
+        return given.kind in (Kind.ANY, Kind.NULL, Kind.NUMERIC, Kind.INT) or (given.kind is Kind.DECIMAL and given.scale <= wanted.scale)
     if given.kind in (Kind.ANY, Kind.NULL, wanted.kind):
         return True
     return (wanted.kind, given.kind) in ((Kind.FLOAT, Kind.INT), (Kind.FLOAT, Kind.NUMERIC), (Kind.INT, Kind.NUMERIC))

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 from changelog.lazy_imports import pa, pl
@@ -15,13 +16,14 @@ from cxl.spark.worker import arrow_type, decoded, encode
 from cxl.syntax.nesting_limit import ensure_room
 from cxl.typed.tree import AggregateUse, Expr
 from cxl.types.types import Kind, Type
+from cxl.values.decimals import exactly
 from cxl.values.failure import CxlFailure
 from operators.state.running_aggregates import State, running
 
 WHY = "__why"
 """The column that says why a record failed, as JSON text; null where it did not."""
 _PYTHON: Mapping[Kind, tuple[type, ...]] = {
-    Kind.INT: (int,), Kind.FLOAT: (float, int), Kind.STRING: (str,), Kind.BOOL: (bool,), Kind.DATE: (date,), Kind.DATE_TIME: (datetime,),
+    Kind.INT: (int,), Kind.FLOAT: (float, int), Kind.DECIMAL: (Decimal, int), Kind.STRING: (str,), Kind.BOOL: (bool,), Kind.DATE: (date,), Kind.DATE_TIME: (datetime,),
 }  # fmt: skip
 
 
@@ -141,4 +143,13 @@ def fitted(value: Any, one: Assigned) -> Any:
     if value is not None and wrong:
         raise CxlFailure(f"the value of '${one.variable}' is no {one.type.base}")
     converted: Any = value
+    if kind is Kind.DECIMAL and value is not None:
+        return _at_scale(converted, one)
     return float(converted) if kind is Kind.FLOAT and value is not None else value
+
+
+def _at_scale(value: Decimal | int, one: Assigned) -> Decimal:
+    found = exactly(value, one.type.scale)
+    if found is None:
+        raise CxlFailure(f"the value of '${one.variable}' does not fit {one.type.base}: round it to {one.type.scale} digits")
+    return found

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from changelog.columns import column
+from changelog.columns import column, fields
 from changelog.frames import mapped, mapped_groups, united
 from changelog.lazy_imports import F
 from changelog.rows import Rows
@@ -183,13 +183,12 @@ def _reason(stage: str) -> Column:
 
 def _schema(frame: DataFrame, kept: Sequence[str], riders: Mapping[str, Type]) -> Any:
     """The engine's schema of what the workers give back."""
-    from pyspark.sql.types import BooleanType, DateType, DoubleType, LongType, StringType, StructType, TimestampType
+    from pyspark.sql.types import StringType, StructType
 
-    engine_types = {"bigint": LongType(), "double": DoubleType(), "boolean": BooleanType(), "date": DateType(), "timestamp": TimestampType()}
     types = {field.name: field.dataType for field in frame.schema.fields}
     schema = StructType()
     for name in kept:
         schema = schema.add(name, types[name])
-    for name, type_ in riders.items():
-        schema = schema.add(name, engine_types.get(physical_type(type_), StringType()))
+    for one in fields({name: physical_type(type_) for name, type_ in riders.items()}):
+        schema = schema.add(one)
     return schema.add(WHY, StringType())

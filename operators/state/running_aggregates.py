@@ -5,12 +5,14 @@ Each follows the rules of its function over a group. A step returns a new state 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-from cxl.functions.aggregate import exact_sum, is_less, nearest, quotient, total
+from cxl.functions.aggregate import exact_sum, is_less, mean_scale, nearest, nearest_decimal, quotient, total
 from cxl.typed.tree import AggregateUse
+from cxl.values.decimals import mixed, scale_of
 
 State = Any
 """What an aggregate remembers; immutable."""
@@ -27,12 +29,13 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """The exact sum of the finite numbers, their count, whether one was a Float, and the numbers that are not finite."""
+    """The exact sum of the finite numbers, their count, whether one was a Float, the numbers that are not finite, and the greatest scale of Decimals."""
 
     total: Fraction = Fraction(0)
     count: int = 0
     floats: bool = False
     odd: tuple[float, ...] = ()
+    scale: int | None = None
 
 
 def running(use: AggregateUse) -> Running:
@@ -48,14 +51,23 @@ def _added(state: _Sum, values: Sequence[Any]) -> _Sum:
     value = values[0]
     if value is None:
         return state
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         total([value])  # raises
     if not isfinite(value):
-        return _Sum(state.total, state.count, True, (*state.odd, value))
-    return _Sum(state.total + Fraction(value), state.count + 1, state.floats or isinstance(value, float), state.odd)
+        return _Sum(state.total, state.count, True, (*state.odd, value), state.scale)
+    scale = max(state.scale or 0, scale_of(value)) if isinstance(value, Decimal) else state.scale
+    return _Sum(state.total + Fraction(value), state.count + 1, state.floats or isinstance(value, float), state.odd, scale)
+
+
+def _refuse_floats(state: _Sum) -> None:
+    if state.scale is not None and state.floats:
+        raise mixed()
 
 
 def _sum(state: _Sum) -> Any:
+    _refuse_floats(state)
+    if state.scale is not None:
+        return nearest_decimal(state.total, state.scale)
     if state.odd:
         return exact_sum(state.odd)
     if state.floats:
@@ -63,7 +75,10 @@ def _sum(state: _Sum) -> Any:
     return total([int(state.total)]) if state.count else None
 
 
-def _mean(state: _Sum) -> float | None:
+def _mean(state: _Sum) -> Any:
+    _refuse_floats(state)
+    if state.scale is not None:
+        return nearest_decimal(state.total / state.count, mean_scale(state.scale))
     if state.odd:
         return exact_sum(state.odd)
     return quotient(state.total, Fraction(state.count)) if state.count else None

@@ -21,7 +21,15 @@ class FormatError(Exception):
 
 
 class OutputError(FormatError):
-    """A value that a format cannot hold, or a target that cannot be written (exit 4)."""
+    """A value that a format cannot hold, or a target that cannot be written (exit 4). `found_in` recovers its text from the exception of an engine."""
+
+    _MARK: ClassVar[re.Pattern[str]] = re.compile(r"OutputError: (?P<text>[^\n]+)")
+
+    @classmethod
+    def found_in(cls, text: str) -> str | None:
+        """The message of an output error inside the text of an engine's exception; None where there is none."""
+        found = cls._MARK.search(text)
+        return found["text"].strip() if found else None
 
 
 class InputError(FormatError):

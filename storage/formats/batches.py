@@ -12,8 +12,8 @@ import orjson
 
 from changelog.lazy_imports import pa, pc
 from storage.formats.base import CHUNK_BYTES, DOCUMENT, ROW, UNDECLARED, Column, ReadPlan, Reject, batch_schema
-from storage.formats.values import coerce_values, text_of_value
-from storage.values.coerce import Coerced, coerce
+from storage.formats.values import coerce_values, text_in_file
+from storage.values.coerce import Coerced, coerce, coerce_implied
 from storage.values.json_text import canonical
 from storage.values.types import arrow_type
 
@@ -55,6 +55,7 @@ def typed_batches(
     formats: Mapping[str, Sequence[str]] = MappingProxyType({}),
     document: Sequence[str] | None = None,
     undeclared: pa.Array | None = None,
+    implied: Mapping[str, int] = MappingProxyType({}),
 ) -> Iterator[pa.RecordBatch]:
     """Batches of at most BATCH_ROWS from columns of text or of their declared types.
 
@@ -67,9 +68,15 @@ def typed_batches(
         formats: patterns of single date columns, tried before `date_formats`
         document: each record's DOCUMENT
         undeclared: each record's UNDECLARED
+        implied: the digits behind the point of columns whose cells have none
     """
     present = [column for column in columns if column.name in text]
-    done = {one.name: coerce(text[one.name], one.type, (*formats.get(one.name, ()), *date_formats)) for one in present}
+    done = {
+        one.name: coerce(text[one.name], one.type, (*formats.get(one.name, ()), *date_formats))
+        if one.name not in implied
+        else coerce_implied(text[one.name], one.type, implied[one.name])
+        for one in present
+    }
     batch = assembled(columns, done, rows, rejected, lambda name, where: pc.take(text[name], where).to_pylist())
     if undeclared is not None:
         batch = with_gathered(batch, undeclared)
@@ -96,7 +103,7 @@ def record_batches(plan: ReadPlan, records: Sequence[Mapping[str, Any] | Reject]
     done = {column.name: coerce_values(values[column.name], column.type, plan.date_formats) for column in columns}
     done |= {column.name: _with_nulls(done[column.name], column.name, fields) for column in columns[len(plan.declared) :]}
     rows = pa.arange(first_row, first_row + len(records))
-    cells = lambda name, where: [text_of_value(values[name][i]) for i in where.to_pylist()]  # noqa: E731
+    cells = lambda name, where: [text_in_file(values[name][i]) for i in where.to_pylist()]  # noqa: E731
     batch = assembled(columns, done, rows, pa.array(rejected, pa.string()), cells)
     yield from cut(with_gathered(batch, gathered(fields, plan.undeclared, canonical)) if gathers else batch)
 

@@ -11,6 +11,7 @@ kind, arrays as compact JSON. A map has no text: OutputError.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -20,8 +21,8 @@ from storage.files.errors import OutputError
 from storage.formats.base import Column
 from storage.values.coerce import Coerced, coerce
 from storage.values.decimals import decimal_text, decimal_type, of_value
-from storage.values.json_text import canonical
-from storage.values.text import float_text, plain_floats, time_text
+from storage.values.json_text import WrittenFloat, canonical
+from storage.values.text import float_text, plain_numbers, time_text
 from storage.values.types import DYNAMIC, NESTED, arrow_type, base_type, is_dynamic
 
 _EXACT: dict[str, frozenset[type]] = {
@@ -112,13 +113,18 @@ def text_of_value(value: Any) -> str | None:
     return str(float_text(pa.array([value]))[0]) if isinstance(value, float) else canonical(value)
 
 
+def text_in_file(value: Any) -> str | None:
+    """The same, of a number with the digits that the file has where these are known."""
+    return value.digits if isinstance(value, WrittenFloat) else text_of_value(value)
+
+
 def text_of(values: pa.Array, column: Column, form: str) -> pa.Array:
     """A column as text; null stays null. Raises OutputError for a map, which the format `form` cannot hold."""
     kind = values.type
     if values.null_count == len(values):
         return pa.nulls(len(values), pa.string())
     if is_dynamic(column.type) and pa.types.is_string(kind):
-        return pa.array([plain_text(cell, column.name, form) for cell in plain_floats(values).to_pylist()], pa.string())
+        return pa.array([plain_text(cell, column.name, form) for cell in plain_numbers(values).to_pylist()], pa.string())
     if pa.types.is_floating(kind):
         return float_text(values)
     if pa.types.is_timestamp(kind):
@@ -132,12 +138,18 @@ def plain_text(json_text: str | None, name: str, form: str) -> str | None:
     """The text of one dynamic value of column `name`: the plain form of a scalar, the JSON of an array. Raises OutputError for a map."""
     if json_text is None or json_text.startswith("["):
         return json_text
-    value = json.loads(json_text)
+    value = json.loads(json_text, parse_float=_Number)
     if isinstance(value, dict):
         raise OutputError(
             f"column '{name}' holds a map, which {form} cannot hold: name its members in the source's schema ('{name}.member'), turn it into "
             "a scalar in CXL, or leave it out (include_unmapped: false, where the schema does not name it) (UnserializableMapValue)"
         )
-    if isinstance(value, float):
-        return str(float_text(pa.array([value]))[0])
+    if isinstance(value, _Number):
+        return json_text if math.isfinite(float(json_text)) else str(float_text(pa.array([float(json_text)]))[0])
     return value if isinstance(value, str) or value is None else json_text
+
+
+class _Number(str):
+    """The text of a number with a point or an exponent."""
+
+    __slots__ = ()

@@ -22,7 +22,7 @@ import orjson
 
 from changelog.lazy_imports import pa, pc, pl
 from storage.values.dates import parse_dates, parse_times
-from storage.values.decimals import decimal_type, parsed
+from storage.values.decimals import decimal_type, implied, parsed, pointed
 from storage.values.json_text import canonical
 from storage.values.types import DYNAMIC, NESTED, arrow_type, base_type
 
@@ -53,6 +53,16 @@ def coerce(text: pa.Array, declared: str, date_formats: Sequence[str] = ()) -> C
         values = (parse_dates if name == "date" else parse_times)(filled, tuple(date_formats))
     else:
         values = _by_polars(text, _PARSERS[name]).cast(arrow_type(name))
+    return Coerced(values, failures(text, values))
+
+
+def coerce_implied(text: pa.Array, declared: str, places: int) -> Coerced:
+    """Convert cells that are whole numbers, a sign perhaps before them, whose last `places` digits are behind the point."""
+    digits = decimal_type(base_type(declared))
+    if digits is not None:
+        values = implied(text, digits, places)
+    else:
+        values = coerce(pa.array([pointed(cell, places) for cell in text.to_pylist()], pa.string()), declared).values
     return Coerced(values, failures(text, values))
 
 

@@ -60,6 +60,14 @@ def implied(text: pa.Array, kind: DecimalType, places: int) -> pa.Array:
     return _values([_implied(cell, kind, places) for cell in text.to_pylist()], kind)
 
 
+def pointed(text: str | None, places: int) -> str | None:
+    """The text of a whole number with a point before its last `places` digits; None for another text."""
+    if text is None or not _IMPLIED.fullmatch(text):
+        return None
+    digits = text.lstrip("+-").rjust(places + 1, "0")
+    return ("-" if text.startswith("-") else "") + (f"{digits[:-places]}.{digits[-places:]}" if places else digits)
+
+
 def _plain_pattern(kind: DecimalType) -> str:
     """Matches cells that fit for sure and that Arrow reads, in RE2."""
     whole = kind.precision - kind.scale

@@ -1,11 +1,17 @@
-"""JSON text of values of any depth, and JSON pointers. orjson writes about 250 levels, files may have 1,000."""
+"""JSON text of values of any depth, and JSON pointers. orjson writes about 250 levels, files may have 1,000.
+
+A decimal is its digits and `E0` (`storage.values.text`); values of files have none.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from decimal import Decimal
+from typing import Any, Self
 
 import orjson
+
+from storage.values.text import DECIMAL_MARK
 
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 
@@ -13,9 +19,35 @@ _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 def canonical(value: Any) -> str:
     """The compact JSON text of a value, members in their order. Ints beyond 64 bits are floats."""
     try:
-        return orjson.dumps(value).decode()
+        return orjson.dumps(value, default=_decimal).decode()
     except orjson.JSONEncodeError:
         return deep_text(value, _scalar)
+
+
+class WrittenFloat(float):
+    """A float of a file, with its digits as they are written: a decimal column reads these."""
+
+    __slots__ = ("digits",)
+
+    digits: str
+
+    def __new__(cls, digits: str) -> Self:
+        """Return the float of a text."""
+        made = super().__new__(cls, digits)
+        made.digits = digits
+        return made
+
+    def __getnewargs__(self) -> tuple[str]:  # type: ignore[override]  # a float is made from its digits
+        """Return what a copy is made from."""
+        return (self.digits,)
+
+
+def _decimal(value: Any) -> orjson.Fragment | float:
+    if isinstance(value, WrittenFloat):
+        return float(value)
+    if isinstance(value, Decimal):
+        return orjson.Fragment(f"{value:f}{DECIMAL_MARK}")
+    raise TypeError(f"{type(value).__name__} is no JSON")
 
 
 def deep_text(value: Any, scalar: Callable[[Any], str]) -> str:
@@ -51,7 +83,7 @@ def _push(stack: list[Any], brackets: str, members: Sequence[tuple[str, Any]]) -
 
 def _scalar(value: Any) -> str:
     big = type(value) is int and not _INT_MIN <= value <= _INT_MAX
-    return orjson.dumps(float(value) if big else value).decode()
+    return orjson.dumps(float(value) if big else value, default=_decimal).decode()
 
 
 def pointed(document: Any, pointer: str) -> Any:

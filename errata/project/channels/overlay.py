@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from cxl.typed.target import PIPELINE, SOURCE
+from cxl.types.types import parse_decimal, parse_type, type_name
 from errata.core.diagnostics import Diagnostic, Label, did_you_mean
 from errata.project.channels.files import Channel, VariableEntry, find_channel, load_channel
 from errata.project.compositions.parameters import Layer
 from errata.project.variables import Declared, declared
 from errata.yaml import Document, read_yaml
+from storage.values.decimals import decimal_type, value_of
+from storage.values.types import base_type
 
 __all__ = ["RESERVED", "Channel", "Overlay", "apply", "find_channel", "load_channel", "parameter_names"]
 
@@ -126,8 +129,8 @@ class _Variables:
         older = self._registry.find(scope, name)
         if name in RESERVED[scope]:
             self._error("E110", f"'${scope}.{name}' is a system field; a channel cannot replace it", path, "choose another name", key=True)
-        elif type_ not in _KINDS:
-            self._error("E107", f"variable '{name}': unknown type '{entry.type}'", (*path, "type"), f"known types: {', '.join(_KINDS)}")
+        elif type_ not in _KINDS and decimal_type(type_) is None:
+            self._error("E107", f"variable '{name}': unknown type '{entry.type}'", (*path, "type"), f"known types: {', '.join(_KINDS)}, decimal(10,2)")
         elif older is not None and _type_name(older.type) not in (type_, "any"):
             self._mismatch(name, older, entry, path)
         elif not _fits(entry.default, type_):
@@ -146,15 +149,21 @@ class _Variables:
 
 
 def _type_name(name: str) -> str:
-    """The plain name of a type: without nullable, `datetime` as `date_time`."""
-    inner = name.strip().removeprefix("nullable(").removesuffix(")")
-    return {"datetime": "date_time"}.get(inner, inner)
+    """The plain name of a type: without nullable, `datetime` as `date_time`, precision and scale of a decimal without blanks."""
+    inner = base_type(name)
+    try:
+        return type_name(parse_type(inner)) if parse_decimal(inner) is None else "".join(inner.split())
+    except ValueError:
+        return inner
 
 
 def _fits(default: Any, type_: str) -> bool:
     """Whether a default has the type. Null always does."""
     if default is None:
         return True
+    digits = decimal_type(type_)
+    if digits is not None:
+        return not isinstance(default, bool) and value_of(default, digits) is not None
     if not isinstance(default, _KINDS[type_]) or (isinstance(default, bool) and type_ != "bool"):
         return False
     return type_ not in ("date", "date_time") or _is_date(str(default), dt.date if type_ == "date" else dt.datetime)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from pydantic import ValidationError
@@ -16,7 +17,7 @@ from errata.project.compositions.signature import CompositionCall, FieldType, Pa
 from errata.project.findings import NodeReporter
 from errata.project.nodes import RawNode, good_name
 from errata.project.validation import model_problems
-from errata.project.variables import read_value
+from errata.project.variables import precision_of, read_value
 from operators.core.row_type import RowType
 from operators.core.settings import InputRef, Variable
 
@@ -267,9 +268,10 @@ def _given(type_: Type, value: Any) -> Type:
 def _fitting(value: Any, type_: Type, declared: ParameterDeclaration) -> Any:
     """The value in the parameter's type. Raises ValueError with what it must be."""
     found = _read(value, type_, declared)
-    if declared.enum is not None and found not in declared.enum:
+    allowed = [_read(one, type_, declared) for one in declared.enum or ()] if type_.kind is Kind.DECIMAL else declared.enum
+    if declared.enum is not None and allowed is not None and found not in allowed:
         raise ValueError(f"one of {', '.join(map(str, declared.enum))}")
-    if declared.range is not None and isinstance(found, int | float):
+    if declared.range is not None and isinstance(found, int | float | Decimal):
         _check_range(found, *declared.range)
     return found
 
@@ -280,12 +282,12 @@ def _read(value: Any, type_: Type, declared: ParameterDeclaration) -> Any:
     if value is None or not isinstance(value, kinds) or (isinstance(value, bool) and kinds in (int, _NUMBER)):
         raise ValueError(declared.type)
     try:
-        return value if type_.is_dynamic else read_value(value, type_.base)
+        return value if type_.is_dynamic else read_value(value, type_.base, precision_of(declared.type))
     except ValueError:
         raise ValueError(declared.type) from None
 
 
-def _check_range(found: float, low: float | None, high: float | None) -> None:
+def _check_range(found: float | Decimal, low: float | None, high: float | None) -> None:
     if (low is not None and found < low) or (high is not None and found > high):
         raise ValueError(f"in the range {low} to {high}")
 

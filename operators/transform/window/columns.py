@@ -12,6 +12,7 @@ from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any, cast
 
 from changelog.columns import column
+from changelog.exact.decimals import rounded_column
 from changelog.exact.quotients import divided_in_layers, in_two
 from changelog.exact.ranges import ValueRange, value_ranges
 from changelog.exact.sums import IntSum
@@ -22,6 +23,7 @@ from cxl.typed import tree
 from cxl.typed.tree import WindowUse
 from cxl.types.types import Kind, Type
 from operators.aggregate.accumulators import OVERFLOW, Sum
+from operators.aggregate.decimal_accumulators import DecimalTotal
 from operators.aggregate.group_functions import first_true
 from operators.core.operator import INEXACT_SUM
 from operators.transform.window.python_functions import SUMS, with_listed
@@ -38,7 +40,7 @@ POSITIONAL = frozenset({"row_number", "rank", "dense_rank", "lag", "lead"})
 """Functions of the current row's own place: without meaning in the rows of another source."""
 
 LISTED = frozenset({"collect", "distinct"})
-_NUMBERS = (Kind.INT, Kind.FLOAT)
+_SUMMED = (Kind.INT, Kind.FLOAT, Kind.DECIMAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,7 @@ def windowed(frame: DataFrame, uses: Sequence[WindowUse], frames: Frames, *, wid
     return with_listed(done, listed, frames.number, whole=frames.whole) if listed else done
 
 
-def _sums(frame: DataFrame, uses: Sequence[WindowUse], frames: Frames) -> list[_Floats | _Ints]:
+def _sums(frame: DataFrame, uses: Sequence[WindowUse], frames: Frames) -> list[_Floats | _Ints | _Decimals]:
     """The sums and means of a frame's columns, of floats with how far these reach."""
     reached = value_ranges(frame, list(dict.fromkeys(use.columns[0] for use in uses if use.args[0].type.kind is Kind.FLOAT)))
     return [_sum(use, frames, reached.get(use.columns[0])) for use in uses]
@@ -135,7 +137,7 @@ def is_listed(use: WindowUse, *, wide: bool = False) -> bool:
     name = use.function.name
     if name in SUMS:
         kind = use.args[0].type.kind
-        return kind not in _NUMBERS or (wide and kind is Kind.FLOAT)
+        return kind not in _SUMMED or (wide and kind is Kind.FLOAT)
     return name in LISTED or (name in ("min", "max") and use.args[0].type.is_dynamic)
 
 
@@ -202,8 +204,31 @@ class _Ints:
         return self.total.overflows(), OVERFLOW
 
 
-def _sum(use: WindowUse, frames: Frames, extent: ValueRange | None) -> _Floats | _Ints:
+@dataclass(frozen=True, slots=True)
+class _Decimals:
+    """A sum or mean of decimals."""
+
+    total: DecimalTotal
+    rows: WindowSpec
+
+    def layers(self) -> Iterator[Mapping[str, Column]]:
+        """The columns to add, layer by layer."""
+        total = self.total
+        yield dict(zip(total.columns, total.contributions(F.lit(1).cast("bigint")), strict=True))
+        yield {name: F.sum(column(name)).over(self.rows) for name in total.columns}
+        yield dict(zip(total.columns, total.carried(), strict=True))
+        yield {total.quotient.value: rounded_column(total.quotient)}
+        yield {total.name: total.result()}
+
+    def wrong(self, frames: Frames) -> tuple[Column, str]:
+        """When there is no value, and why."""
+        return self.total.overflows(), self.total.overflow
+
+
+def _sum(use: WindowUse, frames: Frames, extent: ValueRange | None) -> _Floats | _Ints | _Decimals:
     value, mean = use.columns[0], use.function.name == "avg"
+    if use.args[0].type.kind is Kind.DECIMAL:
+        return _Decimals(DecimalTotal.of(use), frames.rows)
     if use.args[0].type.kind is Kind.INT:
         return _Ints(Sum(use.column, value, IntSum(use.column), mean), frames.rows)
     unit = None if extent is None else shared_unit(extent)

@@ -17,8 +17,9 @@ from cxl.typed.program import WindowLayer
 from cxl.types.types import Kind, Type
 from operators.aggregate.numeric_arguments import numbers_only
 from operators.core.binding import Binding
+from operators.core.decimal_columns import at_scale
 from operators.core.evaluate import FINALIZE, Evaluated, as_new, as_output, error_text, evaluate, rejects
-from operators.core.operator import INEXACT, Keyed, shared_number
+from operators.core.operator import INEXACT, UNHASHED, Keyed, shared_number
 from operators.core.provenance import by_key, of_lookup
 from operators.core.row_type import RowType, key_parts
 from operators.core.run_values import RunValues
@@ -69,17 +70,22 @@ class AnalyticTransform(Keyed):
 
     def shared(self, index: int) -> Column | None:
         """The partition's fields, without fields that are inexact on either side."""
-        inexact = {at for side in self._sides(index) for at, (_, type_) in enumerate(self._typed(side)) if type_.kind in INEXACT}
+        inexact = {at for side in self._sides(index) for at, (_, type_) in enumerate(self._typed(side)) if type_.kind in UNHASHED}
         whole = bool(self.logic.program.distinct)  # one key for all rows
         return None if whole else shared_number([(column(name), type_) for at, (name, type_) in enumerate(self._typed(index)) if at not in inexact])
 
     def _part(self, index: int) -> Column:
-        """Bytes of the partition fields; ints are floats where the other side has floats."""
+        """Bytes of the partition fields; ints are floats, or Decimals, where the other side has these."""
         columns: list[tuple[Column, str]] = []
         for here, *others in zip(*(self._typed(at) for at in self._sides(index)), strict=True):
             name, type_ = here
-            mixed = type_.kind is Kind.INT and any(other.kind is Kind.FLOAT for _, other in others)
-            columns += [(column(name).cast("double"), "float")] if mixed else key_parts(column(name), type_)
+            kinds = {other.kind for _, other in others} if type_.kind is Kind.INT else set()
+            if Kind.FLOAT in kinds:
+                columns.append((column(name).cast("double"), "float"))
+            elif Kind.DECIMAL in kinds:
+                columns.append((at_scale(name, column(name), type_, 0), "decimal"))
+            else:
+                columns += key_parts(column(name), type_)
         return key_column(columns)
 
     def _sides(self, index: int) -> list[int]:
@@ -234,7 +240,7 @@ def _alike(partition: Sequence[Sequence[str]], binding: Binding) -> bool:
     good = True
     for name, other in zip(*partition, strict=True):
         kinds = {binding.inputs[0].data[name].kind, binding.inputs[1].data[other].kind}
-        if len(kinds) > 1 and kinds != {Kind.INT, Kind.FLOAT}:
+        if len(kinds) > 1 and kinds not in ({Kind.INT, Kind.FLOAT}, {Kind.INT, Kind.DECIMAL}):
             shown = f"{binding.inputs[0].data[name].base} and {binding.inputs[1].data[other].base}"
             binding.problems.report("E256", f"partition field '{name}' is {shown} on the two sides", ("config", "analytic_window"))
             good = False

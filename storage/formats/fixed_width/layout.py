@@ -28,7 +28,10 @@ def _one_byte(value: str) -> str:
 
 
 class LayoutField(Options):
-    """A field: its place (`start` from 0, `width` or `end`, in bytes), its padding, and what becomes of text that is too long."""
+    """A field: its place (`start` from 0, `width` or `end`, in bytes), its padding, and what becomes of text that is too long.
+
+    `scale`: the digits behind the point of a decimal that is written. `implied_decimals`: the same, in a text without a point.
+    """
 
     name: str = Field(min_length=1)
     type: Literal["string", "integer", "float", "decimal", "boolean", "date", "datetime"] = "string"
@@ -39,6 +42,8 @@ class LayoutField(Options):
     pad: Annotated[str, AfterValidator(_one_byte)] = " "
     trim: bool = True
     truncation: Literal["error", "warn", "silent"] | None = None
+    scale: int | None = Field(None, ge=0, le=38)
+    implied_decimals: int | None = Field(None, ge=0, le=38)
     format: str | None = None
 
     @model_validator(mode="after")
@@ -49,7 +54,19 @@ class LayoutField(Options):
             raise ValueError(f"field '{self.name}' ends before it starts")
         if self.width is not None and self.end is not None and self.end - (self.start or 0) != self.width:
             raise ValueError(f"field '{self.name}': width and end contradict each other")
+        self._check_digits()
         return self
+
+    def _check_digits(self) -> None:
+        if (self.scale is not None or self.implied_decimals is not None) and self.type != "decimal":
+            raise ValueError(f"field '{self.name}': scale and implied_decimals belong to type decimal, not {self.type}")
+        if self.implied_decimals is not None and self.scale not in (None, self.implied_decimals):
+            raise ValueError(f"field '{self.name}': implied_decimals: {self.implied_decimals} is the scale, which contradicts scale: {self.scale}")
+
+    @property
+    def digits_behind(self) -> int | None:
+        """The scale that the field is written with; None where it has that of its column."""
+        return self.scale if self.implied_decimals is None else self.implied_decimals
 
     @property
     def length(self) -> int:

@@ -49,7 +49,8 @@ def read_records(reader: Reader[FixedWidthOptions], layout: Layout, data: bytes,
     first = part.first_row if part else 1
     rows = pa.array(np.arange(first, first + len(lines)))
     own = {column.name: (field.format,) for column in wanted if (field := places[column.name][0]).format}
-    yield from typed_batches(plan.columns, text, rows, plan.date_formats, formats=own)
+    implied = {column.name: field.implied_decimals for column in wanted if (field := places[column.name][0]).implied_decimals is not None}
+    yield from typed_batches(plan.columns, text, rows, plan.date_formats, formats=own, implied=implied)
 
 
 def _check_utf8(data: bytes, name: str, part: Range | None) -> None:
@@ -77,8 +78,12 @@ def _cells(lines: pa.Array, field: LayoutField, start: int, name: str) -> pa.Arr
     except pa.ArrowInvalid:
         raise InputError(name, f"field '{field.name}' cuts a character in two: positions count bytes") from None
     if field.trim:
-        strip = pc.ascii_ltrim if field.justify == "right" else pc.ascii_rtrim
+        right = (field.justify or ("right" if field.type == "decimal" else "left")) == "right"
+        strip = pc.ascii_ltrim if right else pc.ascii_rtrim
+        whole = pc.utf8_trim_whitespace(text)
         text = pc.utf8_trim_whitespace(strip(text, characters=field.pad))
+        if field.type == "decimal" and field.pad == "0":  # zeros alone are a number
+            text = pc.if_else(pc.and_(pc.equal(text, ""), pc.not_equal(whole, "")), "0", text)
     if field.type == "boolean":
         text = _spelled(text)
     return pc.replace_with_mask(text, pc.equal(text, ""), pa.scalar(None, pa.string()))

@@ -31,11 +31,15 @@ def _cells(batch: pa.RecordBatch, field: LayoutField, place: tuple[int, Column] 
         texts = [None if value is None else value.strftime(field.format) for value in values.to_pylist()]
     else:
         texts = text_of(values, column, "fixed_width").to_pylist()
-    number = field.numeric or base_type(column.type) in ("int", "float", "numeric")
-    return [_fitted(text, field, number=number) for text in texts]
+    decimal = pa.types.is_decimal(values.type)
+    if decimal and field.implied_decimals is not None:
+        texts = [None if text is None else text.replace(".", "") for text in texts]
+    number = field.numeric or decimal or base_type(column.type) in ("int", "float", "numeric")
+    return [_fitted(text, field, number=number, signed=decimal) for text in texts]
 
 
-def _fitted(text: str | None, field: LayoutField, *, number: bool) -> bytes:
+def _fitted(text: str | None, field: LayoutField, *, number: bool, signed: bool) -> bytes:
+    """The bytes of a field. `signed`: a minus stands before zeros that fill the field."""
     if text is None:
         return b" " * field.length
     if "\n" in text or "\r" in text:
@@ -45,6 +49,8 @@ def _fitted(text: str | None, field: LayoutField, *, number: bool) -> bytes:
         data = _shortened(data, field, number=number)
     pad = field.pad.encode()
     right = (field.justify or ("right" if field.numeric else "left")) == "right"
+    if signed and right and pad == b"0" and data.startswith(b"-"):
+        return b"-" + data[1:].rjust(field.length - 1, pad)
     return data.rjust(field.length, pad) if right else data.ljust(field.length, pad)
 
 

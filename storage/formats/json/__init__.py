@@ -75,6 +75,6 @@ class JsonWriter(Writer[JsonWriteOptions]):
 
     @override
     def rows(self, batch: pa.RecordBatch) -> list[bytes]:
-        pretty = self.options.pretty and self.options.format == "array"
-        texts = objects(batch, self.plan, pretty=pretty, nested=self.options.nested)
+        pretty, quoted = self.options.pretty and self.options.format == "array", self.options.decimals == "string"
+        texts = objects(batch, self.plan, pretty=pretty, nested=self.options.nested, quoted=quoted)
         return [b"\n" + text if self.options.format == "array" else text + b"\n" for text in texts]

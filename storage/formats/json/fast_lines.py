@@ -19,13 +19,16 @@ from storage.formats.base import Column, ReadPlan
 from storage.formats.batches import assembled
 from storage.formats.line_files import filled_lines
 from storage.values.coerce import Coerced, coerce
-from storage.values.types import base_type
+from storage.values.decimals import converted, decimal_type
+from storage.values.types import arrow_type, base_type
 
 _SAMPLE = 50
 """Lines from which the types of the values are guessed. A wrong guess costs only time."""
 _DEEPEST = 900
 _LF, _CR, _OPEN, _CLOSE = b"\n\r{}"
 _BRACKET = ord("[")
+_LONG_NUMBER = re.compile(rb"[0-9.]{38}|[0-9]\.?[eE][+-]?[0-9]")
+"""Matches what may be a number that Arrow does not read exactly as a decimal."""
 _NO_NUMBER = re.compile(rb"[:,\[\s-](?:NaN|Inf(?:inity)?)\s*[,\]}]")
 
 
@@ -208,6 +211,8 @@ def _kinds(columns: Sequence[Column], text: bytes) -> dict[str, pa.DataType] | N
         return None
     if not all(isinstance(record, dict) for record in records):
         return None
+    if any(decimal_type(base_type(column.type)) for column in columns) and _LONG_NUMBER.search(text) is not None:
+        return None
     found = {column.name: _kind(column, [record.get(column.name) for record in records]) for column in columns}
     return {name: kind for name, kind in found.items() if kind is not None} if all(found.values()) else None
 
@@ -215,6 +220,8 @@ def _kinds(columns: Sequence[Column], text: bytes) -> dict[str, pa.DataType] | N
 def _kind(column: Column, values: Sequence[Any]) -> pa.DataType | None:
     seen = frozenset(type(value) for value in values if value is not None)
     declared = base_type(column.type)
+    if decimal_type(declared):
+        return arrow_type(declared)
     kind = _kind_of_types().get(seen) if seen else _usual_kinds().get(declared, pa.string())
     return pa.float64() if declared == "float" and kind == pa.int64() else kind
 
@@ -224,6 +231,10 @@ def _coerced(values: pa.Array, column: Column, plan: ReadPlan, text: bytes) -> C
     declared = base_type(column.type)
     if values.null_count and column in plan.undeclared and b"null" in text:
         return None  # a null that the record has is the JSON text `null`
+    digits = decimal_type(declared)
+    if digits is not None:
+        fitting = converted(values, digits)
+        return Coerced(fitting, None) if fitting.null_count == values.null_count else None
     if pa.types.is_string(values.type):
         return coerce(values, column.type, plan.date_formats)
     if _usual_kinds().get(declared) == values.type:

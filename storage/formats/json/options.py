@@ -26,8 +26,12 @@ class JsonReadOptions(Options):
 
 
 class JsonWriteOptions(Options):
-    """`options:` of a JSON output. Under `nested` a dotted column name is a member of an object: `address.city` is `{"address": {"city": ...}}`."""
+    """`options:` of a JSON output. Under `nested` a dotted column name is a member of an object: `address.city` is `{"address": {"city": ...}}`.
+
+    `decimals: string` writes decimals as strings of their digits, for readers whose numbers are floats.
+    """
 
     format: Literal["array", "ndjson"] = "array"
     pretty: bool = False
     nested: bool = False
+    decimals: Literal["number", "string"] = "number"

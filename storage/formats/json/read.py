@@ -21,6 +21,7 @@ from storage.formats.dotted_members import Members, walked
 from storage.formats.envelope import typed_section
 from storage.formats.json.array_bounds import Located, is_too_deep, located
 from storage.formats.json.arrays import expanded
+from storage.formats.json.exact_numbers import Parser, exact_text, parser_of
 from storage.formats.json.fast_lines import flat_batch, records_with_all_members
 from storage.formats.json.options import JsonReadOptions
 from storage.formats.json.repeated_keys import Unique
@@ -53,7 +54,7 @@ def read_records(reader: _Reader, data: Buffer, name: str, part: Range | None) -
         all_known = unique is not None and reader.plan.on_unmapped != "drop"
         for text in _pieces(data, name):
             flat = None if reader.gathers else flat_batch(reader.plan, text, row, all_known=all_known)
-            batches = cut(flat) if flat else _batches(reader, _with_arrays(reader, _line_records(text, row, name, unique)), row)
+            batches = cut(flat) if flat else _batches(reader, _with_arrays(reader, _line_records(reader, text, row, name, unique)), row)
             for batch in batches:
                 yield batch
                 row += batch.num_rows
@@ -152,7 +153,7 @@ def _members_of_pieces(
 
 
 def _members_of_lines(reader: _Reader, members: Members, text: bytes, name: str) -> Iterable[str] | None:
-    records = records_with_all_members(text) or (record for record in _line_records(text, 1, name, _unique(reader)) if isinstance(record, dict))
+    records = records_with_all_members(text) or (record for record in _line_records(reader, text, 1, name, _unique(reader)) if isinstance(record, dict))
     found = [members.reached(record) for record in records]
     return dict.fromkeys(chain.from_iterable(found)) if found else None
 
@@ -160,7 +161,7 @@ def _members_of_lines(reader: _Reader, members: Members, text: bytes, name: str)
 def record_lines(reader: _Reader, data: Buffer, name: str) -> Iterator[bytes]:
     """The records of a document as lines of JSON; the raw text of rejects."""
     for record in _expanded(reader, data, name):
-        yield ((record.raw or "null") if isinstance(record, Reject) else canonical(record)).encode()
+        yield ((record.raw or "null") if isinstance(record, Reject) else exact_text(record)).encode()
 
 
 def ranges_of(reader: _Reader, data: Buffer, name: str, target: int) -> list[Range]:
@@ -244,17 +245,18 @@ def _with_arrays(reader: _Reader, records: Iterable[Record]) -> Iterable[Record]
     return expanded(records, reader.plan.array_paths) if reader.plan.array_paths else records
 
 
-def _all_lines(data: Buffer, name: str, unique: Unique | None) -> Iterator[Record]:
+def _all_lines(reader: _Reader, data: Buffer, name: str, unique: Unique | None) -> Iterator[Record]:
     row = 1
     for text in _pieces(data, name):
-        for record in _line_records(text, row, name, unique):
+        for record in _line_records(reader, text, row, name, unique):
             yield record
             row += 1
 
 
-def _line_records(text: bytes, first_row: int, name: str, unique: Unique | None) -> Iterator[Record]:
+def _line_records(reader: _Reader, text: bytes, first_row: int, name: str, unique: Unique | None) -> Iterator[Record]:
     lines = [line for line in text.split(b"\n") if line and not line.isspace()]
-    records = [_line(line, number, name) for number, line in enumerate(lines, first_row)]
+    parse = parser_of(reader.plan)
+    records = [_line(line, number, name, parse) for number, line in enumerate(lines, first_row)]
     wrong = unique.in_lines(lines, records) if unique else {}
     return (_twice(wrong[index], lines[index]) if index in wrong else record for index, record in enumerate(records))
 
@@ -268,7 +270,7 @@ def _groups(reader: _Reader, data: Buffer, name: str) -> Iterator[Iterable[Recor
     options = reader.options
     form = form_of(options, data)
     if form == "ndjson":
-        lines = _all_lines(data, name, _unique(reader))
+        lines = _all_lines(reader, data, name, _unique(reader))
         yield chain.from_iterable(_below(line, options) for line in lines) if options.steps else lines
         return
     array = _array(options, form, data, name, PIECE)
@@ -282,7 +284,7 @@ def _groups(reader: _Reader, data: Buffer, name: str) -> Iterator[Iterable[Recor
 
 def _element_records(reader: _Reader, text: bytes, start: int, name: str, whole: Buffer | None = None) -> Iterator[Record]:
     """The records of a piece of an array, which begins at byte `start` of the file. Raises InputError."""
-    values, unique = _elements(text, start, name, whole), _unique(reader)
+    values, unique = _elements(parser_of(reader.plan), text, start, name, whole), _unique(reader)
     wrong = unique.in_elements(text, values) if unique else {}
     return (_twice(*wrong[index]) if index in wrong else _element(value) for index, value in enumerate(values))
 
@@ -315,10 +317,10 @@ def _skeleton(reader: _Reader, data: Buffer, array: Located, name: str) -> Any:
     return found
 
 
-def _elements(text: bytes, start: int, name: str, whole: Buffer | None = None) -> list[Any]:
+def _elements(parse: Parser, text: bytes, start: int, name: str, whole: Buffer | None = None) -> list[Any]:
     """The elements of a piece of an array, which begins at byte `start` of the file. Raises InputError."""
     try:
-        found: list[Any] = orjson.loads(b"[" + text + b"]")
+        found: list[Any] = parse(b"[" + text + b"]")
     except orjson.JSONDecodeError as wrong:
         raise _broken(wrong, text, start, name, whole) from None
     if not found:
@@ -357,7 +359,7 @@ def _whole(reader: _Reader, form: str, data: Buffer, name: str) -> list[Record]:
         raise InputError(name, "the file is empty where a JSON document is expected")
     if len(data) > limits.RECORD_BYTES:
         raise limits.record_too_long(name, what="the array of records is missing or cut off, and the document as one record")
-    document = _document(bytes(data), name)
+    document = _document(bytes(data), name, parser_of(reader.plan))
     if form == "array":
         if isinstance(document, list):
             raise InputError(name, f"the document is an array, in which record_path '{options.record_path}' leads nowhere")
@@ -386,9 +388,9 @@ def _bounds(data: Buffer, name: str) -> Iterator[tuple[int, int]]:
         at = end
 
 
-def _line(line: bytes, number: int, name: str) -> Record:
+def _line(line: bytes, number: int, name: str, parse: Parser) -> Record:
     try:
-        value = orjson.loads(line)
+        value = parse(line)
     except orjson.JSONDecodeError as wrong:
         if "depth limit" in wrong.msg:
             raise limits.too_deep(name, line=number) from None
@@ -411,9 +413,9 @@ def _no_object(raw: str) -> Reject:
     return Reject("malformed_record", "not a JSON object", raw=raw)
 
 
-def _document(data: bytes, name: str) -> Any:
+def _document(data: bytes, name: str, parse: Parser = orjson.loads) -> Any:
     try:
-        value = orjson.loads(data.removeprefix(BOM))
+        value = parse(data.removeprefix(BOM))
     except orjson.JSONDecodeError as wrong:
         if "depth limit" in wrong.msg:
             raise limits.too_deep(name) from None

@@ -10,12 +10,22 @@ from typing_extensions import override
 
 from changelog.lazy_imports import pa
 from storage.formats.base import Column, Session
-from storage.values.types import arrow_type, is_dynamic
+from storage.values.decimals import decimal_type
+from storage.values.text import plain_decimals
+from storage.values.types import arrow_type, base_type, is_dynamic
 
 
 def typed_schema(columns: Sequence[Column]) -> pa.Schema:
-    """The schema of a file. Dynamic columns have the Arrow type for JSON."""
-    return pa.schema([(column.name, pa.json_() if is_dynamic(column.type) else arrow_type(column.type)) for column in columns])
+    """The schema of a file. Dynamic columns have the Arrow type for JSON, decimals their precision."""
+    return pa.schema([(column.name, written_type(column.type)) for column in columns])
+
+
+def written_type(declared: str) -> pa.DataType:
+    """The Arrow type in which a column is written."""
+    digits = decimal_type(base_type(declared))
+    if digits is not None:
+        return pa.decimal128(*digits)
+    return pa.json_() if is_dynamic(declared) else arrow_type(declared)
 
 
 def typed_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -25,7 +35,7 @@ def typed_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def _cast(values: pa.Array, wanted: pa.DataType) -> pa.Array:
     if isinstance(wanted, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(wanted, values.cast(wanted.storage_type))
+        return pa.ExtensionArray.from_storage(wanted, plain_decimals(values.cast(wanted.storage_type)))
     return values.cast(wanted)
 
 

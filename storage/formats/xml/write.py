@@ -17,7 +17,7 @@ from storage.formats.base import Column, WritePlan
 from storage.formats.nested_names import steps_of
 from storage.formats.values import text_of, text_of_value
 from storage.formats.xml.names import NOT_TEXT, is_name
-from storage.values.text import plain_floats
+from storage.values.text import plain_numbers
 from storage.values.types import is_dynamic
 
 _IN_ATTRIBUTE = {'"': "&quot;", "\n": "&#10;", "\t": "&#9;", "\r": "&#13;"}
@@ -86,7 +86,7 @@ def _check_text(text: str, column: str) -> None:
 def _maps(values: pa.Array, column: str) -> dict[int, _Content]:
     """The maps among the dynamic values of a column, by row."""
     places = pc.indices_nonzero(pc.fill_null(pc.starts_with(values, "{"), False))
-    maps = (json.loads(text, parse_int=str, parse_float=_digits) for text in plain_floats(values.take(places)).to_pylist())
+    maps = (json.loads(text, parse_int=str, parse_float=_digits) for text in plain_numbers(values.take(places)).to_pylist())
     return {place: _content(value, column) for place, value in zip(places.to_pylist(), maps, strict=True)}
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from storage import formats
 from storage.formats import Column, OutputError, ReadPlan, WritePlan
-from storage.values.text import float_text, plain_floats
+from storage.values.text import float_text, plain_numbers
 from tests.support.examples import examples
 from tests.support.reading import records_of
 
@@ -65,7 +65,7 @@ def plain(value):
 @given(st.lists(st.none() | TREES, max_size=4))
 def test_floats_within_arrays_and_maps_are_written_as_all_floats(values):
     texts = pa.array([None if value is None else json.dumps(value, separators=(",", ":")) for value in values], pa.string())
-    assert plain_floats(texts).to_pylist() == [None if value is None else plain(value) for value in values]
+    assert plain_numbers(texts).to_pylist() == [None if value is None else plain(value) for value in values]
 
 
 @given(value=st.floats())

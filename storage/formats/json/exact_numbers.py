@@ -1,0 +1,63 @@
+"""JSON text parsed with the digits of its numbers, for sources with decimal columns."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+import orjson
+
+from storage.formats.base import ReadPlan
+from storage.values.decimals import decimal_type
+from storage.values.json_text import WrittenFloat, deep_text
+from storage.values.types import base_type
+
+_INEXACT: Final = re.compile(rb"[0-9][.eE][0-9+-]|[0-9]{19}")
+"""Matches a text with a number that orjson may read as a float."""
+_LEVELS: Final = 4_000
+"""Python frames for values as deep as files may have."""
+_INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
+"""The ints that orjson reads as such."""
+
+Parser = Callable[[bytes], Any]
+
+
+def parser_of(plan: ReadPlan) -> Parser:
+    """The parser for what a source reads: floats are `WrittenFloat` where a column is a decimal. It raises orjson.JSONDecodeError."""
+    return _exactly if any(decimal_type(base_type(column.type)) for column in plan.declared) else orjson.loads
+
+
+def _exactly(text: bytes) -> Any:
+    value = orjson.loads(text)
+    if _INEXACT.search(text) is None:
+        return value
+    decoded = text.decode()
+    try:
+        return json.loads(decoded, parse_float=WrittenFloat, parse_int=_int)
+    except RecursionError:
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), _LEVELS))
+        return json.loads(decoded, parse_float=WrittenFloat, parse_int=_int)
+
+
+def _int(text: str) -> int | float:
+    if len(text) <= 18:
+        return int(text)
+    value = int(text) if len(text) <= 21 else _INT_MAX + 1
+    return value if _INT_MIN <= value <= _INT_MAX else WrittenFloat(text)
+
+
+def exact_text(value: Any) -> str:
+    """The compact JSON text of a parsed value, its numbers with their digits."""
+    try:
+        return orjson.dumps(value, default=_digits).decode()
+    except orjson.JSONEncodeError:
+        return deep_text(value, lambda scalar: orjson.dumps(scalar, default=_digits).decode())
+
+
+def _digits(value: Any) -> orjson.Fragment:
+    if isinstance(value, WrittenFloat):
+        return orjson.Fragment(value.digits)
+    raise TypeError(f"{type(value).__name__} is no JSON")
