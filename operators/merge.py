@@ -20,7 +20,7 @@ from operators.core.config import Strict
 from operators.core.decimal_columns import at_scale
 from operators.core.json_columns import json_text
 from operators.core.operator import Linear
-from operators.core.provenance import key_slice, numbered_input
+from operators.core.provenance import ASKER, key_slice, numbered_input
 from operators.core.registry import node_type
 from operators.core.row_type import CK, HIDDEN_TYPES, OWN_HIDDEN, KeyShape, RowType, physical_type
 from operators.core.run_values import RunValues, dotted
@@ -83,7 +83,7 @@ class Merge(Linear):
     def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
         """The rows of each input by the byte that the keys begin with."""
         first = F.substring(F.hex("_key"), 1, 2)
-        return [rows.where(first == F.lit(f"{at:02X}")).select(key_slice(F.col("_key"), 2).alias("_key")) for at in range(len(inputs))]
+        return [rows.where(first == F.lit(f"{at:02X}")).select(ASKER, key_slice(F.col("_key"), 2).alias("_key")) for at in range(len(inputs))]
 
     def images(self, rows: Rows, index: int, values: RunValues) -> Rows:
         """The rows of an input under its number, in the common columns."""

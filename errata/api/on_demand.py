@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from errata.amend import compact, correct, revert
     from errata.api import amendments, runs
-    from errata.inspect import dlq, explain, next_run, report, snapshot, verify, why
+    from errata.inspect import dlq, explain, next_run, report, restate, snapshot, verify, why
 else:
     from changelog.lazy_imports import Lazy
 
@@ -18,10 +18,11 @@ else:
     explain = Lazy("errata.inspect.explain")
     next_run = Lazy("errata.inspect.next_run")
     report = Lazy("errata.inspect.report")
+    restate = Lazy("errata.inspect.restate")
     revert = Lazy("errata.amend.revert")
     runs = Lazy("errata.api.runs")
     snapshot = Lazy("errata.inspect.snapshot")
     verify = Lazy("errata.inspect.verify")
     why = Lazy("errata.inspect.why")
 
-__all__ = ["amendments", "compact", "correct", "dlq", "explain", "next_run", "report", "revert", "runs", "snapshot", "verify", "why"]
+__all__ = ["amendments", "compact", "correct", "dlq", "explain", "next_run", "report", "restate", "revert", "runs", "snapshot", "verify", "why"]

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cxl.types.types import parse_type
-from errata.api.on_demand import amendments, compact, correct, dlq, explain, next_run, report, revert, runs, snapshot, verify, why
+from errata.api.on_demand import amendments, compact, correct, dlq, explain, next_run, report, restate, revert, runs, snapshot, verify, why
 from errata.core.diagnostics import Diagnostic, raise_errors
 from errata.core.env_references import process_environment
-from errata.core.options import Correction, EngineOptions, LogFilter, RunOptions
+from errata.core.options import Correction, EngineOptions, LogFilter, Restatement, RunOptions
 from errata.plan.own_files import ProtectedFiles, check_targets
 from errata.plan.pipeline import LoadedPipeline
 from errata.plan.plan import Plan
@@ -242,6 +242,10 @@ class Pipeline:
     def why(self, node: str, conditions: Mapping[str, str]) -> Iterable[Row]:
         """The source records behind the live rows that meet the conditions, and the corrections of each."""
         return why.why(self.snapshot(), node, conditions)
+
+    def restate(self, node: str, wanted: Restatement) -> Iterable[Row]:
+        """What was published first for each period and what is said now, with the causes: one row a period, key and column that differs. Raises Usage."""
+        return restate.restate(self.snapshot(), node, wanted)
 
     def dlq_list(self) -> Iterable[Row]:
         """Rejected and suppressed records with their reasons and their source fields."""

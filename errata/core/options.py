@@ -1,6 +1,6 @@
 """The options of commands as values."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -73,6 +73,23 @@ class Correction:
     def retracts(self) -> bool:
         """Whether the record is retracted."""
         return not self.changes
+
+
+@dataclass(frozen=True, slots=True)
+class Restatement:
+    """What `errata restate` compares.
+
+    Args:
+        by: The fields whose values are a period.
+        fields: The columns that are compared; none: all of them.
+        start: What was live at this epoch counts as published; None: the first publication of each period.
+        end: The epoch that is compared with it; None: the last one.
+    """
+
+    by: Sequence[str]
+    fields: Sequence[str] = ()
+    start: int | None = None
+    end: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

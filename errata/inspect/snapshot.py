@@ -173,8 +173,13 @@ class Snapshot:
     def live(self, name: str, at: int | None) -> DataFrame:
         """Live data columns of a node. Raises Usage before its first run."""
         node = self.committed(name)
-        epoch = self._epoch(at)
+        epoch = self.known_epoch(at)
         return self.with_undeclared(node, self._live(node, epoch), (epoch, epoch), [])
+
+    def keyed(self, name: str, at: int) -> DataFrame:
+        """The live rows of a node at an epoch: `_key` and its data columns. Raises Usage before its first run."""
+        node = self.committed(name)
+        return self.with_undeclared(node, self._live(node, at), (1, self.last), ["_key"])
 
     def changelog(self, name: str, epochs: tuple[int, int] | None) -> DataFrame:
         """Op rows of a node with `_epoch`, `_op`, `_key`, `_cause` and data columns. Raises Usage before its first run."""
@@ -216,7 +221,8 @@ class Snapshot:
             raise Usage(f"node '{name}' has not run yet", help="`errata run` runs it")
         return node
 
-    def _epoch(self, at: int | None) -> int:
+    def known_epoch(self, at: int | None) -> int:
+        """An epoch whose rows can be read, the last one for None. Raises Usage for another one."""
         if at is not None and at > self.last:
             raise Usage(f"there is no epoch {at}; the last one is {self.last}")
         self._unfolded(at)
@@ -264,7 +270,7 @@ class Snapshot:
     def log(self, name: str, filters: LogFilter) -> Iterator[Row]:
         """Changelog rows in changelog order; offsets are dense over all epochs, whatever is left out. Raises Usage for an epoch that is not there."""
         node = self.committed(name)
-        self._epoch(filters.epoch)
+        self.known_epoch(filters.epoch)
         first = filters.epoch or filters.since or 1
         rows = in_order(self.engine, self._rows(node, (first, filters.epoch or self.last)), node, self._rows_before(node, first))
         moments = self._moments(filters.form) if filters.form in TIMED else {}
@@ -292,7 +298,7 @@ class Snapshot:
 
     def show(self, name: str, at: int | None) -> Iterator[Row]:
         """Live rows in key order, data columns only."""
-        node, epoch = self.committed(name), self._epoch(at)
+        node, epoch = self.committed(name), self.known_epoch(at)
         order = [one for one in FILE_ORDER if one == "_key" or (node.kind == "output" and one in node.hidden)]
         frame = self._live(node, epoch).orderBy(*order).select(*map(column, node.shown))
         for row in dictionaries(self.engine.to_arrow(frame)):
@@ -307,7 +313,7 @@ class Snapshot:
     def diff(self, name: str, start: int, end: int) -> Iterator[Row]:
         """Net difference between two epochs by key."""
         node = self.committed(name)
-        epochs = (self._epoch(start), self._epoch(end))
+        epochs = (self.known_epoch(start), self.known_epoch(end))
         frames = [self._live(node, epoch).select("_key", *map(column, node.shown)) for epoch in epochs]
         for old, new in paired(dictionaries(self.engine.to_arrow(diff(frames[0], frames[1], ""))), node):
             yield {"op": "+A" if old is None else "-R" if new is None else "+C", "before": old, "after": new}

@@ -24,6 +24,7 @@ from errata.rollback.dead_letters import FIELD
 from errata.rollback.record_locations import Places, SourceState
 from errata.state.committed_node import CommittedNode
 from errata.state.node_tables import Tables, qualify_input, visible_rows
+from operators.core.provenance import ASKER
 from operators.core.row_type import physical_type
 from operators.core.run_values import RunValues
 from storage.values.python_rows import dictionaries
@@ -119,13 +120,14 @@ class LineageWalk:
         return {key: (file or "", row) for key, (file, row) in zip(records, found.select("file", "row").iter_rows(), strict=True)}
 
     def _above(self, node: Node, keys: set[bytes], reads: frozenset[str]) -> Iterable[set[bytes]]:
-        rows = self._live(node).as_frame().join(self.reading.engine.keys_frame(keys), "_key", "left_semi")
-        inputs = [qualify_input(visible_rows(self._live(self.plan[name]), self.plan[name], port, node), node, at).as_frame() for at, (name, port) in enumerate(node.inputs)]
+        rows = self.live(node, self.reading.last).as_frame().join(self.reading.engine.keys_frame(keys), "_key", "left_semi").withColumn(ASKER, F.lit(b""))
+        inputs = [qualify_input(visible_rows(self.live(self.plan[name], self.reading.last), self.plan[name], port, node), node, at).as_frame() for at, (name, port) in enumerate(node.inputs)]
         for found in node.as_operator.origins(rows, inputs, self.values, reads):
             yield {bytes(key) for key in self.engine.to_arrow(found).column("_key").to_pylist()}
 
-    def _live(self, node: Node) -> Rows:
-        rows = self.tables.live(self.engine, node, self.values, at=self.reading.last).without("_epoch")
+    def live(self, node: Node, at: int) -> Rows:
+        """The live rows of a node at an epoch, without rejects."""
+        rows = self.tables.live(self.engine, node, self.values, at=at).without("_epoch")
         return rows.where(is_null("_error")) if "_error" in rows.columns else rows
 
 

@@ -27,7 +27,7 @@ from operators.aggregate.numeric_arguments import numbers_only
 from operators.aggregate.small_deltas import ROWS
 from operators.core.context import OperatorContext
 from operators.core.delta import Delta
-from operators.core.evaluate import FINALIZE, Evaluated, as_it_is, error_start, error_text, evaluate
+from operators.core.evaluate import FINALIZE, Evaluated, as_it_is, as_new, error_start, error_text, evaluate
 from operators.core.operator import INEXACT, Keyed, compared, shared_number
 from operators.core.provenance import of_lookup
 from operators.core.row_type import CK, OWN_HIDDEN, KeyShape, RowType, by_value, key_parts, key_types
@@ -153,8 +153,11 @@ class Aggregate(Keyed):
 
     def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
         """Return the records of the groups, without filtered and failed ones."""
-        counted = self._arguments(as_appends(inputs[0], "recompute"), values).good
-        return [of_lookup(rows, counted.withColumn("_lookup", self._lookup_key()))]
+        return [of_lookup(rows, self.members(inputs[0], values))]
+
+    def placed(self, frame: DataFrame, values: RunValues) -> DataFrame | None:
+        """The records that count, with the key of their group."""
+        return self.lookup(self._arguments(as_new(frame), values).good, 0, values)
 
     def members(self, frame: DataFrame, values: RunValues) -> DataFrame:
         """The live input rows that count, with the key of the output row that each counts in as `_lookup`; a row for each of them."""

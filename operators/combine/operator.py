@@ -24,7 +24,7 @@ from operators.core.context import OperatorContext
 from operators.core.delta import Delta
 from operators.core.evaluate import Narrow, as_it_is, evaluate, prepare
 from operators.core.operator import Keyed
-from operators.core.provenance import key_slice, numbered_input, without_index
+from operators.core.provenance import ASKER, key_slice, numbered_input, without_index
 from operators.core.row_type import CK, META, OWN_HIDDEN, KeyShape, RowType
 from operators.core.run_values import SOURCE, RunValues
 from operators.core.settings import NodeSpec
@@ -205,15 +205,15 @@ class Combine(Keyed):
 
     def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
         """The driver's record of each row, and the build records that it was joined with."""
-        keys = rows.select(key_slice(F.col("_lookup"), 2).alias("_key")).distinct()
+        keys = rows.select(ASKER, key_slice(F.col("_lookup"), 2).alias("_key")).distinct()
         drivers = self._driving(inputs[self.driver].join(keys, "_key", "left_semi"))
         matching, joined = self._matched(drivers, _given(inputs), values, narrow=True, traced=True)
-        asked = rows.select((without_index(F.col("_key")) if self.output.key.kind == "index" else F.col("_key")).alias(ID)).distinct()
-        kept = joined.join(asked, ID, "left_semi")
+        asked = rows.select(ASKER, (without_index(F.col("_key")) if self.output.key.kind == "index" else F.col("_key")).alias(ID)).distinct()
+        kept = joined.join(asked, ID)
         found = []
         for at in range(len(inputs)):
             pairs = matching.pairs.get(at)
-            met = keys if at == self.driver else kept.select(F.col(from_column(at)).alias("_key")) if pairs is None else _of_pairs(pairs, asked)
+            met = keys if at == self.driver else kept.select(ASKER, F.col(from_column(at)).alias("_key")) if pairs is None else _of_pairs(pairs, asked)
             found.append(met.where(F.col("_key").isNotNull()).distinct())
         return found
 
@@ -309,4 +309,4 @@ def _given(frames: Sequence[DataFrame]) -> Live:
 
 
 def _of_pairs(pairs: DataFrame, asked: DataFrame) -> DataFrame:
-    return pairs.join(asked, ID, "left_semi").select(F.col(FROM).alias("_key"))
+    return pairs.join(asked, ID).select(ASKER, F.col(FROM).alias("_key"))

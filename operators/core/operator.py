@@ -54,17 +54,21 @@ class Operator(BoundNode, ABC):
             raise NeedsWiderSums(self.name)
 
     def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
-        """The keys of the live input rows that some live rows of the node come from: for each input `_key`, distinct.
+        """The keys of the live input rows that some live rows of the node come from: for each input `_of` and `_key`, distinct.
 
         By default each row comes from one row of the only input.
 
         Args:
-            rows: Live rows of the node.
+            rows: Live rows of the node, with `_of`: who asks. Each origin has the asker of its row.
             inputs: The live rows of each input.
             values: System variables.
             reads: The system variables that nodes downstream read.
         """
         return [by_key(rows, self.output.key, self.inputs[0].key)]
+
+    def placed(self, frame: DataFrame, values: RunValues) -> DataFrame | None:
+        """Rows of the only input, with the `_lookup` of the node's rows that come from them. None where that depends on other rows too."""
+        return None
 
     @abstractmethod
     def answer(self, context: OperatorContext) -> Delta:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from changelog.columns import column
@@ -22,7 +23,6 @@ from changelog.frames import united
 from changelog.keys.spark import key_column, with_prefix
 from changelog.lazy_imports import F, Window
 from cxl import Program, spark
-from cxl.spark.columns import literal
 from cxl.types.types import BOOL, DATE_TIME, INT, Type
 from operators.core.context import OperatorContext
 from operators.core.delta import Delta
@@ -42,6 +42,7 @@ FROM, TO, CURRENT = "valid_from", "valid_to", "is_current"
 RECORDED_FROM, RECORDED_TO = "recorded_from", "recorded_to"
 NULL_TIME: Final = "null_event_time"
 _TIME, _ENDS, _WHY, _PRIOR, _INPUT, _PAIR = "__time", "__ends", "__why", "__prior", "__input", "__pair"
+_MIDNIGHT: Final = datetime(1970, 1, 1)  # as the values of runs are: UTC without saying so
 _BEGIN_BYTES: Final = 9
 """The bytes of the begin of an interval in a key: a date, a date-time or an int."""
 
@@ -148,6 +149,10 @@ class HistoryOutput(Output, Keyed):
     def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
         """All rows of the same key: each may move the bounds of the others."""
         return [of_lookup(rows, self.lookup(as_new(inputs[0]), 0, values))]
+
+    def placed(self, frame: DataFrame, values: RunValues) -> DataFrame | None:
+        """The rows with the key of their history."""
+        return self.lookup(as_new(frame), 0, values)
 
     def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
         """The versions of the keys of some live input rows as they are now, and the rows that have none."""
@@ -271,7 +276,8 @@ class HistoryOutput(Output, Keyed):
     def _now(self, values: RunValues) -> Column:
         if self.times.recorded == "epoch":
             return F.lit(values.epoch).cast("bigint")
-        return literal(values.values["pipeline.start_time"], DATE_TIME)
+        since = values.values["pipeline.start_time"] - _MIDNIGHT
+        return F.timestamp_micros(F.lit(since // timedelta(microseconds=1)))
 
     def _recorded(self, context: OperatorContext, prior: DataFrame, frame: DataFrame, cause: str, *, rekeyed: bool = False) -> Delta:
         """The delta from prior rows to the rows that the input of the same keys makes of them."""

@@ -16,7 +16,7 @@ from cxl.typed import tree
 from cxl.types.types import Schema, Type
 from operators.core.evaluate import as_new, as_output, prepare, rejects
 from operators.core.operator import Keyed, Linear
-from operators.core.provenance import file_scope
+from operators.core.provenance import ASKER, file_scope
 from operators.core.row_type import RowType, physical_type
 from operators.core.run_values import RunValues, riding
 from operators.core.settings import NodeSpec
@@ -125,10 +125,10 @@ class PassingState(Keyed):
         """The record itself; where somebody reads what it wrote, the records of its scope before it too."""
         if self.alone or not reads & set(self.writes.dotted):
             return super().origins(rows, inputs, values, reads)
-        last = rows.withColumn("_lookup", self._scope()).groupBy(F.col("_lookup").alias("__of")).agg(F.max(F.hex("_key")).alias("__last"))
+        last = rows.withColumn("_lookup", self._scope()).groupBy(ASKER, F.col("_lookup").alias("__scope")).agg(F.max(F.hex("_key")).alias("__last"))
         placed = self.lookup(as_new(inputs[0]), 0, values)
-        before = (F.col("_lookup") == F.col("__of")) & (F.hex("_key") <= F.col("__last"))
-        return [placed.join(last, before, "left_semi").select("_key")]
+        before = (F.col("_lookup") == F.col("__scope")) & (F.hex("_key") <= F.col("__last"))
+        return [placed.select("_key", "_lookup").join(last, before).select(ASKER, "_key")]
 
     def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
         """All records of the scopes with the variables as their passes left them."""

@@ -80,6 +80,10 @@ class DistinctTransform(Keyed):
         """All records of the distinct key: without the first of them the next would stand."""
         return [of_lookup(rows, self.lookup(as_new(inputs[0]), 0, values))]
 
+    def placed(self, frame: DataFrame, values: RunValues) -> DataFrame | None:
+        """The records with their distinct key."""
+        return self.lookup(as_new(frame), 0, values)
+
     def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
         """The program on all records, the first of each distinct key kept."""
         frame = as_new(frames[0]).withColumn("_lookup", F.lit(None).cast("binary"))

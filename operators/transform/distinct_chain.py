@@ -18,6 +18,7 @@ from cxl import spark
 from operators.core.context import OperatorContext
 from operators.core.delta import Delta
 from operators.core.evaluate import as_new, prepare
+from operators.core.provenance import ASKER
 from operators.core.row_type import RowType
 from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
@@ -43,10 +44,12 @@ class DistinctChain(DistinctTransform):
     def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
         """Return the records that reach the last statement under the row's key, and the records that kept others from reaching it."""
         now = _Standing(self._places(as_new(inputs[0]), values), values.settle)
-        found = now.reaching(self.last, rows.select("_lookup").distinct())
+        asked = rows.select(ASKER, "_lookup").distinct()
+        found = now.reaching(self.last, asked.select("_lookup").distinct()).join(_at(asked, self.last), _place(self.last))
         for stage in reversed(range(self.last)):
-            found = now.reaching(stage, _keys(found, stage))
-        return [found.select("_key").distinct()]
+            asked = found.select(ASKER, _place(stage)).distinct()
+            found = now.reaching(stage, _keys(found, stage)).join(asked, _place(stage))
+        return [found.select(ASKER, "_key").distinct()]
 
     def answer(self, context: OperatorContext) -> Delta:
         """Follow the change to the last statement. Compute the records that reach it under affected keys, and compare them with the prior rows."""
@@ -107,6 +110,11 @@ class _Standing:
 
 def _place(stage: int) -> str:
     return f"__place{stage}"
+
+
+def _at(asked: DataFrame, stage: int) -> DataFrame:
+    """Who asks for which keys of a statement."""
+    return asked.select(ASKER, column("_lookup").alias(_place(stage)))
 
 
 def _keys(rows: DataFrame, stage: int) -> DataFrame:

@@ -30,7 +30,7 @@ from operators.core.context import OperatorContext
 from operators.core.delta import Delta
 from operators.core.evaluate import rejects
 from operators.core.operator import SHARED, compared, shared_number
-from operators.core.provenance import of_lookup
+from operators.core.provenance import ASKER, of_lookup
 from operators.core.row_type import RowType
 from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
@@ -241,7 +241,11 @@ class WindowedAggregate(Aggregate):
     def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
         """The records that the windows took."""
         taken, _ = self._taken(self._arguments(self._placed(inputs[0]), self._bounded(values)).good)
-        return [of_lookup(rows.select(F.col("_key").alias("__window")), taken.withColumn("__window", self._key()), "__window")]
+        return [of_lookup(rows.select(ASKER, F.col("_key").alias("__window")), taken.withColumn("__window", self._key()), "__window")]
+
+    def placed(self, frame: DataFrame, values: RunValues) -> DataFrame | None:
+        """None: whether a window takes a record depends on the records before it."""
+        return None
 
     def _late(self, frame: DataFrame) -> DataFrame:
         bounds = [part for at, after in ((START, ", "), (END, ")")) for part in (_nanoseconds(F.unix_micros(at)), F.lit(after))]

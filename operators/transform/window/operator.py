@@ -20,7 +20,7 @@ from operators.core.binding import Binding
 from operators.core.decimal_columns import at_scale
 from operators.core.evaluate import FINALIZE, Evaluated, as_new, as_output, error_text, evaluate, rejects
 from operators.core.operator import INEXACT, UNHASHED, Keyed, shared_number
-from operators.core.provenance import by_key, of_lookup
+from operators.core.provenance import ASKER, by_key, of_lookup
 from operators.core.row_type import RowType, key_parts
 from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
@@ -98,15 +98,15 @@ class AnalyticTransform(Keyed):
         """Each record itself, and what its functions see: of its own partition the rows in reach, of another node's the whole partition."""
         own = by_key(rows, self.output.key, self.inputs[0].key)
         placed = [as_new(frame).select("*", self._part(at).alias(PART)) for at, frame in enumerate(inputs)]
-        mine = placed[0].join(own, "_key", "left_semi")
+        mine = placed[0].select("_key", PART).join(own, "_key")
         if len(placed) > 1:
             return [own, of_lookup(mine, placed[1], PART)]
         numbered = placed[0].join(mine.select(PART).distinct(), PART, "left_semi").select("_key", PART, self.frames.number.alias("__number"))
         behind, ahead = reach(self.logic.program.windows)
-        ends = numbered.join(own, "_key", "left_semi").select(F.col(PART).alias("__of"), F.col("__number").alias("__here"))
+        ends = numbered.join(own, "_key").select(ASKER, F.col(PART).alias("__within"), F.col("__number").alias("__here"))
         first = F.lit(1) if behind is None else F.col("__here") - F.lit(behind)
-        seen = (F.col(PART) == F.col("__of")) & F.col("__number").between(first, F.col("__here") + F.lit(ahead))
-        return [numbered.join(ends, seen).select("_key").distinct()]
+        seen = (F.col(PART) == F.col("__within")) & F.col("__number").between(first, F.col("__here") + F.lit(ahead))
+        return [numbered.join(ends, seen).select(ASKER, "_key").distinct()]
 
     def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
         """The program on each record, with the values of its window."""

@@ -82,6 +82,7 @@ class Application:
             "check": None, "status": STATUS, "runs": RUNS, "outlook": outlook, "plan_next": outlook.rows(), "dlq_retry": self.result, "revert": self.result,
             "dlq_groups": [{"group": group, "source": "orders", "records": 2} for group in ("A", "B")], "correct": (changes, self.result),
             "report": "<html></html>", "explain": None, "explain_field": None,
+            "restate": [{"month": "jan", "key": {"id": 1}, "field": "total", "causes": ["ingest", "correction"]}],
             **dict.fromkeys(("log", "show", "diff", "why", "dlq_list", "compact"), self.rows),
         }  # fmt: skip
 

@@ -14,7 +14,7 @@ from errata.cli import main
 from errata.core.diagnostics import Diagnostic, PipelineErrors
 from errata.core.events import RunResult
 from errata.core.failures import Busy, Stopped, StorageFailed
-from errata.core.options import Correction, LogFilter
+from errata.core.options import Correction, LogFilter, Restatement
 from tests.invariants.sales import HEADER, pipeline
 from tests.support.examples import examples
 from tests.support.pipelines import Folder
@@ -32,6 +32,7 @@ COMMANDS = [
     "metrics",
     "plan",
     "report",
+    "restate",
     "revert",
     "run",
     "schema",
@@ -226,6 +227,7 @@ def test_other_calls(call, application) -> None:
         ("show p.yaml totals --at 2", ("show", ("totals", 2))),
         ("diff p.yaml totals --from 1 --to 3", ("diff", ("totals", 1, 3))),
         ("why p.yaml totals region=EU id=4", ("why", ("totals", {"region": "EU", "id": "4"}))),
+        ("restate p.yaml totals --by month,region --field n --from 1", ("restate", ("totals", Restatement(("month", "region"), ("n",), 1)))),
         ("dlq p.yaml", ("dlq_list", ())),
         ("dlq p.yaml groups", ("dlq_groups", ())),
         ("plan p.yaml", ("outlook", ())),

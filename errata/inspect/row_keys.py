@@ -1,0 +1,44 @@
+"""The columns that name a row to people: group fields of an aggregate, the primary key of a keyed source."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from cxl.typed.lineage import origins
+from operators.aggregate.operator import Aggregate
+from operators.output.operator import Output
+
+if TYPE_CHECKING:
+    from cxl import Program
+    from errata.plan.plan import Node, Plan
+    from operators.source.node import SourceNode
+
+
+def key_columns(plan: Plan, node: Node) -> tuple[str, ...] | None:
+    """The columns of a node that name its rows; None where only the keys of its changelog do."""
+    found = _named(plan, node)
+    return None if found is None or not found.issubset(node.operator.output.data) else tuple(name for name in node.operator.output.data if name in found)
+
+
+def _named(plan: Plan, node: Node) -> frozenset[str] | None:
+    if node.is_source:
+        source = cast("SourceNode", node.operator)
+        return frozenset(source.config.merge.primary_key) if source.config.merge.primary_key else None
+    if isinstance(node.operator, Aggregate):
+        return frozenset(node.operator.groups)
+    if node.operator.output.key != node.operator.inputs[0].key or node.operator.joins_inputs:
+        return None
+    above = _named(plan, plan[node.inputs[0][0]])
+    return None if above is None else _kept(node.operator, above)
+
+
+def _kept(operator: Any, names: Collection[str]) -> frozenset[str] | None:
+    """The columns of an operator that maps row by row which are these columns of its input; None where it lacks one."""
+    if isinstance(operator, Output):
+        shown: Mapping[str, str] = {source: name for name, source, _ in reversed(operator.projection.written)}
+        found = [shown.get(name) for name in names]
+        return None if None in found else frozenset(cast("list[str]", found))
+    program: Program | None = getattr(getattr(operator, "logic", None), "program", None)
+    made = {} if program is None else origins(program)
+    return None if any(name in made for name in names) else frozenset(names)
