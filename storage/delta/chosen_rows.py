@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from changelog.columns import EPOCH
@@ -18,7 +17,6 @@ from changelog.lazy_imports import np, pa, pl
 from storage.delta.columns import in_place
 from storage.delta.data_files import TableFiles
 from storage.engines.arrow import plain
-from storage.uris import is_local
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -122,21 +120,20 @@ def chosen_rows(table: DeltaTable, names: Sequence[str], choice: Choice, last_ep
     kinds = {where.column.name: where.column.type for where in in_place(table.schema().fields)}
     schema = pa.schema([pa.field(name, kinds[name]) for name in names])
     files = TableFiles(table)
-    made = [_File(table.table_uri, files, one).rows(schema, choice, last_epoch) for one in files.all()]
+    made = [_File(files, one).rows(schema, choice, last_epoch) for one in files.all()]
     return pa.concat_tables([schema.empty_table(), *made])
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A data file of the table at `uri`."""
+    """A data file of a table."""
 
-    uri: str
     files: TableFiles
     file: DataFile
 
     def rows(self, schema: pa.Schema, choice: Choice, last_epoch: int | None) -> pa.Table:
         """Return the chosen rows in the columns of a schema. A column that the file lacks is null."""
-        content = self._content()
+        content = self.files.place(self.file) or io.BytesIO(self.files.content(self.file))
         try:
             there = list(pl.read_parquet_schema(content))
             seen = _polars(content, there, [*dict.fromkeys([EPOCH, *choice.columns])])
@@ -147,10 +144,6 @@ class _File:
             return self._decoded(content, there, schema, mask, seen)
         except (pl.exceptions.PolarsError, pa.ArrowInvalid) as problem:
             raise OSError(f"{self.file.path}: {problem}") from problem
-
-    def _content(self) -> Any:
-        """Return the path of a local file, else its bytes."""
-        return Path(self.uri.removeprefix("file://"), self.file.path) if is_local(self.uri) else io.BytesIO(self.files.content(self.file))
 
     def _decoded(self, content: Any, there: Sequence[str], schema: pa.Schema, mask: Mask, seen: pl.DataFrame) -> pa.Table:
         names = [name for name in schema.names if name in there]

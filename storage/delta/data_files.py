@@ -7,7 +7,9 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 import orjson
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
     from deltalake.transaction import AddAction, RemoveAction
 
-__all__ = ["DataFile", "TableFiles", "inside", "met", "removed", "values_of"]
+__all__ = ["DataFile", "TableFiles", "inside", "local_folder", "met", "removed", "values_of"]
 
 FILE_BYTES = 8 << 20
 """Usual size of the files of an output table. Changes rewrite whole files."""
@@ -63,6 +65,12 @@ def met(files: Sequence[DataFile], name: str, values: pl.Series) -> pl.Series:
     return within.zip_with(known, pl.Series([there.len()], dtype=pl.Int64)) + nulls
 
 
+def local_folder(table: DeltaTable) -> Path | None:
+    """Return the folder of a local table; None for other tables. delta-rs writes its place as a URL."""
+    url = urlsplit(table.table_uri)
+    return Path(unquote(url.path)) if url.scheme == "file" else None
+
+
 class TableFiles:
     """Reads and writes files of a table through the object store of delta-rs."""
 
@@ -79,6 +87,11 @@ class TableFiles:
         actions = pl.DataFrame(self._table.get_add_actions(flatten=True))
         known = [one.name for one in self._table.schema().fields if getattr(one.type, "type", None) in _COMPARED and {f"min.{one.name}", f"max.{one.name}"} <= {*actions.columns}]
         return [_data_file(row, known) for row in actions.iter_rows(named=True)]
+
+    def place(self, file: DataFile) -> Path | None:
+        """Return the path of a file of a local table; None for other tables."""
+        folder = local_folder(self._table)
+        return None if folder is None else folder / file.path
 
     def content(self, file: DataFile) -> bytes:
         """Return the bytes of a file."""
