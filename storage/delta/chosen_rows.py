@@ -6,11 +6,12 @@ Many scattered rows lie in nearly every page. Polars decodes whole columns in le
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import or_
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from operator import itemgetter, or_
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from changelog.columns import EPOCH
 from changelog.lazy_imports import np, pa, pl
@@ -19,14 +20,20 @@ from storage.delta.data_files import TableFiles
 from storage.engines.arrow import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from deltalake import DeltaTable
     from numpy.typing import NDArray
 
     from storage.delta.data_files import DataFile
 
+    Bounds: TypeAlias = Mapping[str, tuple[Any, Any]]
     Mask: TypeAlias = NDArray[np.bool_]
 
 __all__ = ["Choice", "FileSpans", "InRanges", "InSpans", "chosen_rows"]
+
+
+_ANY: Final = (-(1 << 63), (1 << 63) - 1)
 
 
 class Choice(Protocol):
@@ -35,6 +42,9 @@ class Choice(Protocol):
     @property
     def columns(self) -> Sequence[str]:
         """Names of the columns that it needs. They are Errata's own."""
+
+    def may_choose(self, bounds: Bounds) -> bool:
+        """Return whether a file may have such rows, by the lowest and highest values of columns, where known."""
 
     def mask(self, rows: pl.DataFrame) -> Mask:
         """Return which rows are chosen."""
@@ -51,6 +61,14 @@ class InRanges:
     def columns(self) -> Sequence[str]:
         """The column."""
         return (self.column,)
+
+    def may_choose(self, bounds: Bounds) -> bool:
+        """Return whether a range meets the bounds of the column."""
+        if self.column not in bounds:
+            return bool(self.ranges)
+        low, high = bounds[self.column]
+        first = bisect_right(self.ranges, low, key=itemgetter(1))  # the first range that ends behind the lowest value
+        return first < len(self.ranges) and self.ranges[first][0] <= high
 
     def mask(self, rows: pl.DataFrame) -> Mask:
         """Return the rows within the ranges. In a sorted file the ends of the ranges are looked up, else each value."""
@@ -78,6 +96,11 @@ class FileSpans:
     first: NDArray[np.int64]
     last: NDArray[np.int64]
 
+    def may_choose(self, bounds: Bounds) -> bool:
+        """Return whether a span meets the bounds of epochs and rows."""
+        (oldest, newest), (low, high) = (bounds.get(name, _ANY) for name in (EPOCH, "_row"))
+        return bool(((self.epochs >= oldest) & (self.epochs <= newest) & (self.first <= high) & (self.last >= low)).any())
+
     def mask(self, rows: pl.DataFrame) -> Mask:
         """Return the rows within the spans."""
         epochs, found = rows[EPOCH].to_numpy(), np.zeros(rows.height, np.bool_)
@@ -99,6 +122,10 @@ class InSpans:
     def columns(self) -> Sequence[str]:
         """The columns that hold epoch, file and row."""
         return (EPOCH, "_file", "_row")
+
+    def may_choose(self, bounds: Bounds) -> bool:
+        """Return whether a span meets the bounds."""
+        return any(file.may_choose(bounds) for file in self.files)
 
     def mask(self, rows: pl.DataFrame) -> Mask:
         """Return the rows within the spans."""
@@ -133,31 +160,52 @@ class _File:
 
     def rows(self, schema: pa.Schema, choice: Choice, last_epoch: int | None) -> pa.Table:
         """Return the chosen rows in the columns of a schema. A column that the file lacks is null."""
-        content = self.files.place(self.file) or io.BytesIO(self.files.content(self.file))
         try:
-            there = list(pl.read_parquet_schema(content))
-            seen = _polars(content, there, [*dict.fromkeys([EPOCH, *choice.columns])])
+            content = self._content()
+            if not choice.may_choose(_bounds(content(), choice.columns)):
+                return schema.empty_table()
+            there = list(pl.read_parquet_schema(content()))
+            seen = _polars(content(), there, [*dict.fromkeys([EPOCH, *choice.columns])])
             mask = choice.mask(seen)
             mask &= True if last_epoch is None else (seen[EPOCH] <= last_epoch).to_numpy()
-            if not mask.any():
-                return schema.empty_table()
-            return self._decoded(content, there, schema, mask, seen)
+            return self._decoded(content, there, schema, mask, seen) if mask.any() else schema.empty_table()
         except (pl.exceptions.PolarsError, pa.ArrowInvalid) as problem:
             raise OSError(f"{self.file.path}: {problem}") from problem
 
-    def _decoded(self, content: Any, there: Sequence[str], schema: pa.Schema, mask: Mask, seen: pl.DataFrame) -> pa.Table:
+    def _content(self) -> Callable[[], Any]:
+        """Return what opens the file: its path where it is local, else its bytes."""
+        place = self.files.place(self.file)
+        if place is not None:
+            return lambda: place
+        data = self.files.content(self.file)
+        return lambda: io.BytesIO(data)
+
+    def _decoded(self, content: Callable[[], Any], there: Sequence[str], schema: pa.Schema, mask: Mask, seen: pl.DataFrame) -> pa.Table:
         names = [name for name in schema.names if name in there]
         if any(pa.types.is_timestamp(kind) for kind in schema.types):  # Spark writes nanoseconds, which end in the year 2262
             import pyarrow.parquet as pq
 
-            rows = pq.ParquetFile(content, coerce_int96_timestamp_unit="us").read(names).filter(pa.array(mask))
+            rows = pq.ParquetFile(content(), coerce_int96_timestamp_unit="us").read(names).filter(pa.array(mask))
         else:
-            others = _polars(content, there, [name for name in names if name not in seen.columns]).filter(mask)
+            others = _polars(content(), there, [name for name in names if name not in seen.columns]).filter(mask)
             known = seen.filter(mask)
             rows = pa.table({name: (known if name in known.columns else others)[name].to_arrow() for name in names})
         found = plain(rows)
         columns = [found.column(one.name).cast(one.type) if one.name in names else pa.nulls(found.num_rows, one.type) for one in schema]
         return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _bounds(content: Any, names: Sequence[str]) -> dict[str, tuple[Any, Any]]:
+    """Return the lowest and highest value of columns, as a file gives them. Bounds of bytes may be wider than the values."""
+    import pyarrow.parquet as pq
+
+    metadata, found = pq.read_metadata(content), dict[str, tuple[Any, Any]]()
+    places = {metadata.schema.column(at).path: at for at in range(metadata.num_columns)}
+    for name in (name for name in names if name in places):
+        told = [metadata.row_group(group).column(places[name]).statistics for group in range(metadata.num_row_groups)]
+        if told and all(one is not None and one.has_min_max for one in told):
+            found[name] = min(one.min for one in told), max(one.max for one in told)
+    return found
 
 
 def _polars(content: Any, there: Sequence[str], names: Sequence[str]) -> pl.DataFrame:

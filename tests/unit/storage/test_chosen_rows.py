@@ -17,6 +17,7 @@ from changelog.arrow_algebra import fold, remaining
 from storage.delta import changelog_table
 from storage.delta.changelog_table import ChangelogTable
 from storage.delta.chosen_rows import FileSpans, InRanges, InSpans
+from storage.delta.data_files import TableFiles
 from storage.engines import Engine
 from storage.errors import StorageError
 from tests.support.examples import examples
@@ -53,11 +54,13 @@ def told(rows: Any) -> list[str]:
 @examples(60, 12)
 @given(epochs, st.sets(st.binary(max_size=2), max_size=8), st.booleans(), st.integers(1, 3), st.integers(0, 9))
 def test_rows_in_ranges(history: list[list[Record]], ends: set[bytes], ordered: bool, at: int, most: int) -> None:
-    """`most`: ranges that are conditions of a scan."""
+    """`most`: ranges that are conditions of a scan. Where it is even, the files come from a store of objects."""
     bounds = sorted(ends)
     ranges = list(zip(bounds[::2], bounds[1::2], strict=False))
     with TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
         patch.setattr(changelog_table, "MOST_CONDITIONS", most)
+        if most % 2 == 0:
+            patch.setattr(TableFiles, "place", lambda _files, _file: None)
         table = table_of(place, history, ordered=ordered)
         found = told(table.ranges_arrow(ranges, at).to_pylist())
         assert found == told(table.chosen_arrow(InRanges("_key", ranges), at).to_pylist())
