@@ -32,6 +32,18 @@ def guard(options: RunOptions, node: Node, delta: NodeDelta, before: int) -> Non
         raise Stopped(message, help="check the input; --max-retract-share 1 lets it through")
 
 
+def guard_scopes(options: RunOptions, node: Node, delta: NodeDelta, standing: int) -> None:
+    """Stop a run that would take back most of the rows of the scopes that it delivers. Raises Stopped.
+
+    `standing`: the live rows of these scopes before the run. A corrected or moved row is not lost, and a new one makes up for none.
+    """
+    share = MAX_RETRACT_SHARE if options.max_retract_share is None else options.max_retract_share
+    lost = delta.ops.get("-R", 0)
+    if standing and lost > share * standing:
+        message = f"source '{node.name}' would lose {lost:,} of {standing:,} rows in the scopes that are delivered, more than {share:.0%}"
+        raise Stopped(message, help="check the input; --max-retract-share 1 lets it through")
+
+
 def judge(plan: Plan, options: RunOptions, run: RunState, files: Mapping[str, Sequence[FileRecord]], collateral: int) -> None:
     """Judge the thresholds. `collateral` rejected records failed only with their group; `files` belong to the sources. Raises Stopped."""
     read = sum(run.live_rows.get(node.name, 0) for node in plan.of_kind("source"))

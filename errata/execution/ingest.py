@@ -11,7 +11,7 @@ from changelog.lazy_imports import F
 from changelog.ops import weight
 from errata.core.failures import StorageFailed
 from errata.execution.epoch import Epoch
-from errata.execution.guards import guard
+from errata.execution.guards import guard, guard_scopes
 from errata.execution.local_copies import Copies
 from errata.execution.prior_rows import CommittedPriorRows
 from errata.execution.reingest import read_again, replaced
@@ -24,6 +24,7 @@ from errata.state.node_writer import NodeWriter
 from errata.state.read_events import read_events, write_events
 from errata.state.run_state import Ingested, NodeDelta, RunState
 from errata.state.source_files import SourceFiles
+from errata.state.source_memory import SourceMemory
 from operators.core.delta import Delta
 from operators.core.provenance import label_prefix
 from operators.source.arrivals import KEY, Arrival, arrivals_in, kept
@@ -70,9 +71,14 @@ def _ingest_files(epoch: Epoch, writer: NodeWriter, source: SourceFiles, copies:
     points = {}
     if head is not None and known is not None and epoch.options.from_cursors and not source.rebuilt:
         points = resume_points(head, epoch.state, run, source)
-    delta, files = ingest(writer, source, epoch.plan.settings.folder, before=known, suppressed=suppressed, floors=points, copies=copies, warn=epoch.warn)
-    guard(epoch.options, source.node, delta, before)
-    return delta, files
+
+    def judge(delta: NodeDelta, made: IngestResult) -> None:
+        if made.standing is None:
+            guard(epoch.options, source.node, delta, before)
+        elif delta.ops.get("-R"):
+            guard_scopes(epoch.options, source.node, delta, made.standing())
+
+    return ingest(writer, source, epoch.plan.settings.folder, before=known, suppressed=suppressed, floors=points, copies=copies, warn=epoch.warn, judge=judge)
 
 
 def _named_file(text: str, source: SourceFiles) -> str:
@@ -91,6 +97,7 @@ def ingest(
     floors: Mapping[str, ResumePoint] | None = None,
     copies: Copies | None = None,
     warn: Callable[[str], object] = str,
+    judge: Callable[[NodeDelta, IngestResult], None] | None = None,
 ) -> tuple[NodeDelta, tuple[FileRecord, ...]]:
     """Store a source's delta.
 
@@ -103,6 +110,7 @@ def ingest(
         floors: By path the files that are read from a cursor on.
         copies: Local copies that are read in place of staged files.
         warn: Takes what does not stop the run.
+        judge: Stops a run that takes too much back.
 
     Returns:
         The delta, and the records of the source's files after it.
@@ -120,11 +128,14 @@ def ingest(
     events = read_events(run.tables.state(source.node.name)) if operator.keeps_events and prior is not None and not source.rebuilt else None
     intake = IngestRequest(
         operator, files, changes, None if anew else prior, run.engine, run.values, source.rebuilt, floors or {}, warn, trusted, run.epoch, run.rejected_live(source.node.name), source.since, _arrivals(source), events,
+        SourceMemory(run, source.node) if operator.config.remembers else None,
     )  # fmt: skip
-    overwritten = () if operator.config.asks else rewritten(operator.config.merge.strategy, intake.delivered)
+    overwritten = () if operator.config.asks or operator.config.merge.version_field is not None else rewritten(operator.config.merge.strategy, intake.delivered)
     _warn_of(warn, (f"source '{operator.name}': {text}" for text in overwritten))
     made = _read(intake) if prior is None or not source.rebuilt else _read_again(source, intake, prior, before or {}, anew=anew)
     delta = _accepted(_store(writer, source.node, made), made)
+    if judge is not None:
+        judge(delta, made)
     counted = _counted(run, delta, made, files)
     counted = counted if before is None or source.rebuilt else _with_columns_that_stand(operator, counted, source.known, delta)
     _warn_of(warn, _without_records(operator, counted, changes))

@@ -48,6 +48,7 @@ from errata.state.node_writer import NodeWriter
 from errata.state.run_state import NodeDelta, RunState
 from errata.state.scalar_inputs import ScalarInputs
 from errata.state.source_files import SourceFiles, files_before, labels_of, reshaped
+from errata.state.source_memory import SourceMemory
 from operators.core.run_values import RunValues
 from operators.output.operator import Output
 from operators.source.file_changes import FileRecord
@@ -375,7 +376,12 @@ class StepExecutor:
         recomputed = self._reshaped | self.steps.recomputed
         if recomputed or self.epoch.head is None or self.steps.rearranged:
             return False
-        return all(delta.empty for delta in self.run.done.values()) and not self._rejects_moved(self.epoch.head)
+        return all(delta.empty for delta in self.run.done.values()) and not self._remembers_more() and not self._rejects_moved(self.epoch.head)
+
+    def _remembers_more(self) -> bool:
+        """Whether a source keeps more of its deliveries than before, such as a deletion of what never was there."""
+        names = [node.name for node in self.epoch.plan.of_kind("source") if cast("SourceNode", node.operator).config.remembers]
+        return any(SourceMemory(self.run, self.epoch.plan[name]).has_grown() for name in names)
 
     def _rejects_moved(self, head: Entry) -> bool:
         """Whether rejected records lie in other rows of their files than the DLQ file says, or the ledger where there is no such file."""

@@ -108,7 +108,8 @@ def _look(node: Node, plan: Plan, before: Mapping[str, Any], number: int, answer
         return SourceFiles(node, number, answers.get(node.name, FileChanges(known)), known=known)
     if source.versioned:
         return SourceFiles(node, number, _table_of(node, plan, known), known=known)
-    compare = comparison(source.config.merge.strategy, by_content=source.keyed and not source.wanted & {"source.file", "source.path"})
+    by_content = source.keyed and not source.wanted & {"source.file", "source.path"}
+    compare = comparison(source.config.merge.strategy, by_content=by_content, scoped=source.config.merge.scope is not None)
     found = discovered(node, plan)
     places = {file.name: file.path for file in found}
     try:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from cxl import Program
+from cxl.typed.target import Mode
 from cxl.types.types import ANY, Kind, Schema, Type
 from operators.core.binding import Binding, Problems
 from operators.core.config import microseconds
@@ -13,6 +15,7 @@ from operators.core.registry import node_type
 from operators.core.row_type import RowType, is_reserved
 from operators.core.settings import NodeSpec, check_path
 from operators.source.config import Column, Files, SourceConfig
+from operators.source.corrections_check import fits
 from operators.source.databases import check_database, check_no_database
 from operators.source.node import SourceNode, make_reader, row_type_of
 from storage import formats
@@ -39,16 +42,27 @@ def bind(spec: NodeSpec, binding: Binding) -> SourceNode | None:
     found = _problems_of(config, problems, binding)
     if typed:
         return None
-    reader = _reader_of(config, binding)
-    if found or reader is None:
+    sound = fits(config, problems)
+    reader = None if "cdc" in config.options and config.type != "json" else _reader_of(config, binding)
+    if found or not sound or reader is None:
         return None
-    data = Schema((column.name, column.cxl_type) for column in config.schema_ if column.name != config.merge.op)
-    deleted = None
+    data = Schema((column.name, column.cxl_type) for column in config.schema_ if not (config.marks and column.name == config.merge.op))
+    programs = _programs(spec, config, binding, data)
+    if programs is None:
+        return None
+    return SourceNode(spec, config, row_type_of(spec.name, config, data, versioned=reader.versioned), reader, programs=programs, fetched=binding.settings.fetched)
+
+
+def _programs(spec: NodeSpec, config: SourceConfig, binding: Binding, data: Schema) -> dict[str, Program] | None:
+    """The programs that the merge strategy runs on records, by the key of `merge` that has them; None where one does not compile."""
+    texts: dict[str, tuple[str, Mode]] = {}
     if config.merge.deleted is not None:
-        deleted = binding.compile(spec, ("config", "merge", "deleted"), config.merge.deleted, "predicate", schema=data)
-        if deleted is None:
-            return None
-    return SourceNode(spec, config, row_type_of(spec.name, config, data, versioned=reader.versioned), reader, deleted=deleted, fetched=binding.settings.fetched)
+        texts["deleted"] = (config.merge.deleted, "predicate")
+    if config.merge.op is not None and config.merge.ops is not None and config.merge.op not in data:
+        texts["op"] = (config.merge.op, "expression")
+    made = {key: binding.compile(spec, ("config", "merge", key), text, mode, schema=data) for key, (text, mode) in texts.items()}
+    sound = {key: program for key, program in made.items() if program is not None}
+    return sound if len(sound) == len(made) else None
 
 
 def _untyped(config: SourceConfig, problems: Problems) -> Iterator[str]:
@@ -182,7 +196,8 @@ def _named_fields(config: SourceConfig) -> Sequence[tuple[str, str, tuple[str | 
     named += [(field, "E153", ("config", "correlation_key")) for field in config.correlation_key]
     named += [(field, "E215", ("config", "merge", "primary_key")) for field in config.merge.primary_key]
     named += [(field, "E215", ("config", "merge", "compare")) for field in config.merge.compare or ()]
-    named += [(config.merge.op, "E215", ("config", "merge", "op"))] if config.merge.op else []
+    op = config.merge.op
+    named += [(op, "E215", ("config", "merge", "op"))] if op and (config.marks or op.isidentifier()) else []
     named += [(key.field, "E215", ("config", "sort_order", index)) for index, key in enumerate(config.sort_order)]
     named += [(config.event_time.column, "E154", ("config", "watermark", "column"))] if config.event_time else []
     return named
@@ -191,9 +206,9 @@ def _named_fields(config: SourceConfig) -> Sequence[tuple[str, str, tuple[str | 
 def _check_merge(config: SourceConfig, report: Any) -> None:
     """The keys go together; the field of operations holds codes or words and is consumed, so that nothing else can be made of it."""
     merge = config.merge
-    for message in merge.misfits(of_answers=config.asks):
+    for message in merge.misfits(of_answers=config.asks, feed="cdc" in config.options):
         report("CFG-004", f"'merge': {message}", ("config", "merge"))
-    if merge.strategy != "changelog":
+    if merge.strategy != "changelog" or merge.ops is not None or "cdc" in config.options:
         return
     column = next((column for column in config.schema_ if column.name == merge.op), None)
     if column is not None and _type_or_any(column).kind not in (Kind.STRING, Kind.INT, Kind.ANY):

@@ -1,7 +1,8 @@
 """Configuration of a source node. Keys and defaults are in `docs/reference/sources.md`."""
 
+import re
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 
@@ -21,7 +22,7 @@ class Column(Strict):
     """One declared column: its name and CXL type.
 
     `scale` and `precision` are the digits of a decimal: behind the point, and in all (38). `source_name` is the name that files have for it, where that is another. `optional`: files may lack the column, which is null then.
-    `long_unique` is a storage hint without effect here.
+    `path` leads to a member of a message's envelope, where `options.cdc` reads a change feed. `long_unique` is a storage hint without effect here.
     """
 
     name: str = Field(min_length=1)
@@ -30,6 +31,7 @@ class Column(Strict):
     precision: Digits = None
     source_name: str | None = Field(None, min_length=1)
     optional: bool = False
+    path: str | None = Field(default=None, min_length=1, description="Members of the message's envelope that lead to the value, with dots between them. Only with options.cdc.")
     long_unique: bool = False
 
     @field_validator("type")
@@ -94,6 +96,59 @@ def _some(names: list[str]) -> list[str]:
     return names
 
 
+GROUPS: Final = ("append", "correct", "patch", "retract", "ignore")
+"""The groups of `ops`: what a record with one of their values does."""
+
+
+def word_of(value: Any) -> str | None:
+    """The text by which a value of an operation is looked up; None for null and for blanks."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    text = "" if value is None else str(value).strip()
+    return text or None
+
+
+def _groups(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    listed = {group: words if isinstance(words, list) else [] if words is None else [words] for group, words in value.items()}
+    return {group: [word_of(word) if word is None or isinstance(word, str | int | float) else word for word in words] for group, words in listed.items()}
+
+
+_Words = dict[str, list[str | None]]
+
+
+class OnUnknown(Strict):
+    """What becomes of records that refer to a key without a live row."""
+
+    correct: Literal["append", "reject"] = Field(default="append", description="A correction of an unknown key is appended, with a warning, or rejected.")
+    retract: Literal["reject", "ignore"] = Field(default="reject", description="A retraction of an unknown key is rejected or passed over.")
+
+
+def _on_unknown(value: Any) -> Any:
+    return {"correct": value} if isinstance(value, str) else value
+
+
+class ScopePath(Strict):
+    """The scope of a delivery by its path."""
+
+    path: str = Field(min_length=1, description="The last parts of the path. `{name}` takes one or more characters without a slash.")
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the parts of the scope, in their order."""
+        return re.findall(r"\{([^{}]*)\}", self.path)
+
+
+def _scope(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+_Fields = Annotated[list[str], AfterValidator(_once), AfterValidator(_some)]
+
+
 class Merge(Strict):
     """How a new version of the input becomes changes."""
 
@@ -104,22 +159,49 @@ class Merge(Strict):
     deleted: str | None = None
     cursor: Annotated[str | None, Field(description="The column of a SQL source from whose greatest value the next run reads on.")] = None
     overlap: Annotated[str | int | float | None, Field(description="How far ahead of that value the next run begins: a duration, or a number for a column of numbers.")] = None
+    ops: Annotated[_Words, BeforeValidator(_groups, json_schema_input_type=dict[Literal["append", "correct", "patch", "retract", "ignore"], list[str | float | bool | None]])] | None = Field(
+        default=None, description="The values of op in groups: what a record with one of them does. A null stands for null and for empty text."
+    )
+    on_unknown: Annotated[OnUnknown, BeforeValidator(_on_unknown, json_schema_input_type=Literal["append", "reject"] | OnUnknown)] | None = Field(
+        default=None, description="What becomes of corrections and retractions of keys without a live row."
+    )
+    of: dict[str, str] | None = Field(default=None, min_length=1, description="The record that is meant: a column for each key column whose value names another record.")
+    version_field: Annotated[_Fields, BeforeValidator(_scope, json_schema_input_type=str | list[str])] | None = Field(
+        default=None, description="Columns, or members of the envelope of a change feed: the event with the highest version decides, whatever the order of arrival."
+    )
+    scope: Annotated[_Fields | ScopePath, BeforeValidator(_scope, json_schema_input_type=str | list[str] | ScopePath)] | None = Field(
+        default=None, description="Fields, or a pattern of paths, that say which part of the source a delivery covers. A delivery is the whole truth for that part only."
+    )
 
-    def misfits(self, *, of_answers: bool = False) -> Iterator[str]:
-        """Yield what does not go together; reported with all other problems of the source. `of_answers`: whether the source asks a database."""
-        yield from self._incomplete()
+    @property
+    def unknown(self) -> OnUnknown:
+        """What becomes of records that refer to an unknown key."""
+        return self.on_unknown or OnUnknown()
+
+    def misfits(self, *, of_answers: bool = False, feed: bool = False) -> Iterator[str]:
+        """Yield what does not go together; reported with all other problems of the source.
+
+        Args:
+            of_answers: Whether the source asks a database.
+            feed: Whether the records are messages of a change feed.
+        """
+        yield from self._incomplete(feed=feed)
         yield from self._misplaced()
         if self.strategy == "append" and self.primary_key and not of_answers:
             yield "strategy 'append' takes no primary_key"
 
-    def _incomplete(self) -> Iterator[str]:
-        if self.strategy in ("ledger", "changelog", "upsert") and not self.primary_key:
+    def _incomplete(self, *, feed: bool) -> Iterator[str]:
+        if self.strategy in ("ledger", "changelog", "upsert") and not self.primary_key and not feed:
             yield f"strategy '{self.strategy}' needs primary_key"
-        if self.strategy == "changelog" and not self.op:
+        if self.strategy == "changelog" and not self.op and not feed:
             yield "strategy 'changelog' needs op, the field that holds the operation"
+        for name in ("on_unknown", "of"):
+            if getattr(self, name) is not None and self.ops is None and self.strategy == "changelog" and not feed:
+                yield f"'{name}' needs ops"
 
     def _misplaced(self) -> Iterator[str]:
-        for name, strategy in (("compare", "snapshot"), ("op", "changelog"), ("deleted", "upsert")):
+        belongs = {"compare": "snapshot", "op": "changelog", "deleted": "upsert", "ops": "changelog", "on_unknown": "changelog", "of": "changelog"}
+        for name, strategy in belongs.items():
             if getattr(self, name) is not None and self.strategy != strategy:
                 yield f"'{name}' belongs to strategy '{strategy}', not '{self.strategy}'"
         if self.strategy == "snapshot" and self.compare is not None and not self.primary_key:
@@ -190,6 +272,23 @@ class SourceConfig(Strict):
     def event_time(self) -> Watermark | None:
         """The watermark of a source whose records have an event time; None for the others."""
         return self.watermark if isinstance(self.watermark, Watermark) else None
+
+    @property
+    def feed(self) -> str | None:
+        """The format of the change feed whose messages the records are; None for plain records."""
+        told = self.options.get("cdc") if self.type == "json" else None
+        return told if isinstance(told, str) else told.get("format") if isinstance(told, dict) else None
+
+    @property
+    def marks(self) -> bool:
+        """Whether the column `op` holds operations in known words, and is no data."""
+        return self.merge.op is not None and self.merge.ops is None
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the source keeps what it knows of earlier deliveries beside its rows: events, versions or scopes."""
+        merge = self.merge
+        return merge.version_field is not None or merge.ops is not None or self.feed is not None or merge.scope is not None
 
     def matchers(self) -> list[str]:
         """Which of path, glob, regex and paths are given."""

@@ -57,6 +57,7 @@ class FileRecord:
         token: Of an answer of a database: what says that it cannot have changed.
         stamp: Of an answer of a database in a file: size and times of that file.
         cursor: Of an answer that is read from a cursor on: the greatest value, as JSON.
+        filled: Columns that the file lacks, and that its path fills.
     """
 
     path: str
@@ -77,6 +78,7 @@ class FileRecord:
     token: str | None = None
     stamp: str | None = None
     cursor: str | None = None
+    filled: tuple[str, ...] = ()
 
     @property
     def stored(self) -> str:
@@ -92,7 +94,7 @@ class FileRecord:
         """Return a record from the ledger."""
         known = {field.name: value[field.name] for field in fields(cls) if field.name in value}
         undeclared = tuple((name, type_) for name, type_ in value.get("undeclared", ()))
-        return cls(**{**known, "label": tuple(value["label"]), "undeclared": undeclared})
+        return cls(**{**known, "label": tuple(value["label"]), "undeclared": undeclared, "filled": tuple(value.get("filled", ()))})
 
     @classmethod
     def all_of(cls, entry: Mapping[str, Any]) -> tuple[FileRecord, ...]:
@@ -317,12 +319,12 @@ def longest_in_order(labels: list[tuple[int, ...]]) -> set[int]:
     return set(longest_ascending([ranks[label] for label in labels]))
 
 
-def comparison(strategy: str, *, by_content: bool) -> Compare:
+def comparison(strategy: str, *, by_content: bool, scoped: bool = False) -> Compare:
     """Return how a merge strategy compares files: snapshots by what is present, all others by what was delivered.
 
-    `by_content`: records are identified by their values, and no program reads their files.
+    `by_content`: records are identified by their values, and no program reads their files. `scoped`: a snapshot consists of deliveries.
     """
-    if strategy != "snapshot":
+    if strategy != "snapshot" or scoped:
         return compare_deliveries
     return compare_contents if by_content else compare_files
 

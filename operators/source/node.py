@@ -13,10 +13,12 @@ from operators.core.config import microseconds
 from operators.core.node import BoundNode
 from operators.core.row_type import CK, KeyShape, RowType, key_type
 from operators.core.settings import NodeSpec, PipelineSettings
-from operators.source.config import SourceConfig
+from operators.source.config import ScopePath, SourceConfig
 from operators.source.reading import FileReader
 from operators.source.row_layout import RowShape
+from operators.source.scope_paths import ScopePattern
 from storage import formats
+from storage.formats.base import EventPlan, keys_of
 from storage.formats.envelope import sections_in
 from storage.formats.layouts import load_layout
 from storage.sql.names import TableName, quoted
@@ -32,21 +34,24 @@ class SourceNode(BoundNode):
     explain_class = "source"
 
     def __init__(
-        self, spec: NodeSpec, config: SourceConfig, output: RowType, reader: Any, *, deleted: Program | None = None, fetched: Path | None = None
+        self, spec: NodeSpec, config: SourceConfig, output: RowType, reader: Any, *, programs: Mapping[str, Program] | None = None, fetched: Path | None = None
     ) -> None:
         fingerprint = config.model_dump(mode="json", exclude=_unread(config))
+        _drop_unset(fingerprint)
         fingerprint["watermark"] = config.event_time and config.event_time.model_dump(exclude={"out_of_order"})  # the rest changes no row
         fingerprint |= {"date_formats": list(reader.plan.date_formats), "format_schema": reader.plan.layout}
         if config.type in ("json", "parquet", "arrow", "delta") and config.on_unmapped.mode == "auto_widen" and any("." in column.name for column in config.schema_):
             fingerprint["members"] = "those beside declared ones too"  # they were lost once
-        if deleted is not None:
-            fingerprint["merge"]["deleted"] = deleted.normal_text()
+        programs = programs or {}
+        for key, program in programs.items():
+            fingerprint["merge"][key] = program.normal_text()
         for part, names in ((fingerprint, ("connection", "table", "query")), (fingerprint["merge"], ("cursor", "overlap"))):
             for name in (name for name in names if part[name] is None):
                 del part[name]
         super().__init__(spec.name, (), output, fingerprint)
         self.config = config
-        self.deleted = deleted
+        self.deleted = programs.get("deleted")
+        self.operation = programs.get("op")
         self.wanted: frozenset[str] = frozenset()
         self._reader = reader
         self.fetched = fetched
@@ -65,7 +70,7 @@ class SourceNode(BoundNode):
     @property
     def keeps_chunks(self) -> bool:
         """Whether it may store chunk lists of its files (`operators.source.diff.chunk_index`)."""
-        return not self.versioned and self.config.merge.strategy == "snapshot"
+        return not self.versioned and self.config.merge.strategy == "snapshot" and not self.config.remembers
 
     @property
     def keeps_events(self) -> bool:
@@ -75,7 +80,7 @@ class SourceNode(BoundNode):
     @property
     def keeps_state(self) -> bool:
         """Whether it may store more than its rows."""
-        return self.keeps_chunks or self.keeps_events
+        return self.keeps_chunks or self.keeps_events or (self.config.remembers and not self.versioned)
 
     @property
     def identity(self) -> Sequence[tuple[str, str]]:
@@ -95,7 +100,10 @@ class SourceNode(BoundNode):
         event_time = (mark.column, microseconds(mark.delay) if mark.delay else 0) if mark else None
         riders = tuple((CK + name, name) for name in self.config.correlation_key)
         key = tuple((name, kind) for name, kind in self.identity) if self.keyed and not self.versioned else ()
-        return RowShape(tuple(self.output.data), self.output.hidden, self.keyed, key, event_time, riders, self.config.merge.op)
+        merge = self.config.merge
+        version = () if self.config.feed else tuple((name, config_type(self.config, name)) for name in merge.version_field or ())
+        consumed = merge.op if self.config.marks else None
+        return RowShape(tuple(self.output.data), self.output.hidden, self.keyed, key, event_time, riders, consumed, version, self.config.feed is not None)
 
     def with_hidden(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> Self:
         """Return the source with row numbers where a program reads `$source.row`, and documents where one reads `$doc`."""
@@ -122,11 +130,20 @@ class SourceNode(BoundNode):
         if self.config.service is None:
             return replace(self._reader, plan=plan)
 
-        return formats.reader("json", {"format": "ndjson"}, replace(plan, array_paths=()))
+        feed = {"cdc": self.config.options["cdc"]} if plan.events is not None else {}
+        return formats.reader("json", {"format": "ndjson", **feed}, replace(plan, array_paths=()))
 
     def files(self, number: int, folder: Path, local: Callable[[Path], Path] | None = None) -> FileReader:
         """What makes op rows of the source's files. `number`: its first key byte; `folder`: where relative paths start; `local`: where a file is read instead."""
-        return FileReader(self.reader(), self.shape, number, folder, self.first_records, self.kept, local)
+        return FileReader(self.reader(), self.shape, number, folder, self.first_records, self.kept, local, self.scope_pattern)
+
+    @property
+    def scope_pattern(self) -> ScopePattern | None:
+        """The pattern of paths that tells the scopes of files; None where fields do, or where there are none."""
+        scope = self.config.merge.scope
+        if not isinstance(scope, ScopePath):
+            return None
+        return ScopePattern(scope.path, {column.name: column.declared for column in self.config.schema_ if column.name in scope.names})
 
     def page_reader(self) -> Any:
         """What takes an answer of the source's service apart."""
@@ -154,7 +171,17 @@ class SourceNode(BoundNode):
         if config.asks:
             where = f"{config.answer_name}, asked by {self.statement}"
         key = f" by {', '.join(config.merge.primary_key)}" if config.merge.primary_key else ""
-        return (f"format: {config.type}, {where}", f"merge: {config.merge.strategy}{key}")
+        return (f"format: {config.type}, {where}", f"merge: {config.merge.strategy}{key}{self._described()}")
+
+    def _described(self) -> str:
+        """What the merge strategy reads beside the key, in words."""
+        merge, feed = self.config.merge, self.config.feed
+        scope = merge.scope.path if isinstance(merge.scope, ScopePath) else ", ".join(merge.scope or ())
+        told = [f"messages of {feed}"] if feed else []
+        told += [f"groups {', '.join(merge.ops)}"] if merge.ops else []
+        told += [f"newest {', '.join(merge.version_field)}"] if merge.version_field else []
+        told += [f"scope {scope}"] if scope else []
+        return "".join(f"; {one}" for one in told)
 
     @property
     def ask(self) -> Ask:
@@ -195,17 +222,31 @@ def _unread(config: SourceConfig) -> Any:
     return dict.fromkeys(("description", "files", "transport", "change_token", *config.matchers()), True) | {"schema_": {"__all__": {"optional"}}}
 
 
+def _drop_unset(fingerprint: dict[str, Any]) -> None:
+    """Leave out keys that say nothing: a pipeline without them has the fingerprint of one that does not know them."""
+    merge = fingerprint.get("merge", {})
+    for key in ("ops", "on_unknown", "of", "version_field", "scope"):
+        if merge.get(key) is None:
+            merge.pop(key, None)
+    for column in fingerprint.get("schema_", ()):
+        if column.get("path") is None:
+            column.pop("path", None)
+
+
 def make_reader(config: SourceConfig, settings: PipelineSettings) -> Any:
     """The reader that a source's configuration asks for. Raises storage.formats.OptionError and KeyError (unknown format)."""
+    told = config.merge.scope.names if isinstance(config.merge.scope, ScopePath) else ()
     plan = formats.ReadPlan(
         declared=tuple(
-            formats.Column(column.source_name or column.name, column.declared, required=not column.optional, declared=column.name) for column in config.schema_
+            formats.Column(column.source_name or column.name, column.declared, required=not (column.optional or column.name in told), declared=column.name, path=keys_of(column.path or ""))
+            for column in config.schema_
         ),
         on_unmapped=config.on_unmapped.mode,
         date_formats=settings.date_formats,
         array_paths=tuple(formats.ArrayPath(item.path, item.mode, item.separator) for item in config.array_paths),
         layout=load_layout(config.format_schema, settings.folder, "format_schema", confined=not settings.allow_absolute_paths),
         sections=sections_in(config.envelope),
+        events=EventPlan(tuple(config.merge.primary_key), tuple(config.merge.version_field or ())) if config.feed else None,
     )
     return formats.reader(config.type, config.options, plan)
 

@@ -8,17 +8,22 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from changelog.frames import chosen, united
 from changelog.keys.positions import row_label
 from changelog.lazy_imports import np, pa, pc
 from changelog.rows import Rows, TaskRows
 from operators.source.file_changes import FileRecord, Part
 from operators.source.row_layout import RowShape, shaped_schema
+from operators.source.scope_paths import ScopePattern
 from storage.engines import Engine
 from storage.formats import Column, Reader
 from storage.formats.base import ROW
 from storage.formats.content_chunks import ContentChunks, KnownChunks, chunks_of
 from storage.formats.tasks import Task, chunk_reader, read_task, tail_tasks, task_table, tasks_of, undeclared_columns
+from storage.values.coerce import coerce
+from storage.values.json_text import canonical
 from storage.values.types import is_dynamic
 
 if TYPE_CHECKING:
@@ -56,6 +61,8 @@ class FileReader:
     """The only file, whatever it is called, of a source that reads a service."""
     local: Callable[[Path], Path] | None = None
     """Where a file is to be read instead: a copy of it."""
+    scope: ScopePattern | None = None
+    """The pattern of paths that tells the scopes of files."""
 
     def path(self, record: FileRecord) -> Path:
         """Where a file is to be read."""
@@ -73,9 +80,20 @@ class FileReader:
         return self.limit is not None or sum(part.size for part in parts) <= SMALL_BYTES
 
     def undeclared(self, record: FileRecord) -> FileRecord:
-        """The record with the columns of its file that the schema does not name. Raises InputError."""
+        """The record with the columns of its file that the schema does not name, and the columns that its path fills. Raises InputError."""
         columns = undeclared_columns(self.reader, self.path(record), record.path)
-        return replace(record, undeclared=tuple((column.name, column.type) for column in columns))
+        told = replace(record, undeclared=tuple((column.name, column.type) for column in columns))
+        return told if self.scope is None else replace(told, filled=self._lacking(record, self.scope))
+
+    def _lacking(self, record: FileRecord, scope: ScopePattern) -> tuple[str, ...]:
+        """The columns that a pattern of paths names and the file lacks. Raises InputError for a path that does not fit."""
+        scope.told(record.path)
+        if not scope.types:
+            return ()
+        plan = self.reader.plan
+        others = replace(plan, declared=tuple(column for column in plan.declared if column.label not in scope.types), on_unmapped="auto_widen")
+        found = {column.name for column in undeclared_columns(replace(self.reader, plan=others), self.path(record), record.path)}
+        return tuple(column.label for column in plan.declared if column.label in scope.types and column.name not in found)
 
     def chunks(self, record: FileRecord, known: KnownChunks | None = None) -> ContentChunks | None:
         """Return the chunks of a large file with known undeclared columns; None for other files, and where it cannot be chunked. Raises InputError.
@@ -115,11 +133,18 @@ class FileReader:
         """Return the ranges of a part. The first ones may contain records that were read already; these are dropped."""
         record = part.record
         reader, path = _reader_of(self.reader, record), self.path(record)
-        attached = {"prefix": self.prefix(record), "file": record.stored, "order": part.order, "beyond": part.rows}
+        attached = {"prefix": self.prefix(record), "file": record.stored, "order": part.order, "beyond": part.rows, "filled": self._filled(record)}
         if part.ranges is not None:
             return [Task(str(path), record.path, one, attached) for one in part.ranges]
         tail = tail_tasks(reader, path, record.path, part.start, part.rows + 1, attached=attached) if part.start else None
         return tasks_of(reader, path, record.path, attached) if tail is None else tail
+
+    def _filled(self, record: FileRecord) -> str:
+        """The columns that the path of a file fills, with their texts and types, as JSON; empty for none."""
+        if self.scope is None or not record.filled:
+            return ""
+        texts = self.scope.told(record.path)
+        return canonical([[name, texts[name], self.scope.types[name]] for name in record.filled])
 
     def continues(self, part: Part) -> bool:
         """Whether the new end of a file can be read without what precedes it."""
@@ -149,7 +174,7 @@ class FileReader:
         """The op rows of ranges of files that have the undeclared columns of `record`."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        attached = pa.schema([("prefix", pa.binary()), ("file", pa.string()), ("order", pa.int64()), ("beyond", pa.int64())])
+        attached = pa.schema([("prefix", pa.binary()), ("file", pa.string()), ("order", pa.int64()), ("beyond", pa.int64()), ("filled", pa.string())])
         shape, schema, dynamic = self.shape, self.schema(), _dynamic(record)
 
         def finish(batch: pa.RecordBatch, values: Mapping[str, Any]) -> pa.RecordBatch:
@@ -192,4 +217,7 @@ def _dynamic(record: FileRecord) -> frozenset[str]:
 def _finish(batch: pa.RecordBatch, values: Mapping[str, Any], shape: RowShape, schema: pa.Schema, dynamic: frozenset[str]) -> pa.RecordBatch:
     if values["beyond"]:
         batch = batch.filter(pc.greater(batch.column(ROW), values["beyond"]))
+    for name, text, kind in orjson.loads(values["filled"]) if values["filled"] else ():
+        at = batch.schema.get_field_index(name)
+        batch = batch.set_column(at, batch.schema.field(at), pa.repeat(coerce(pa.array([text], pa.string()), kind).values[0], batch.num_rows))
     return shape.batch(batch, bytes(values["prefix"]), values["file"], values["order"], dynamic).cast(schema)

@@ -61,6 +61,22 @@ class PriorRows(Protocol):
         """Report an unchanged file that has other records now. Return whether its prior rows changed by that."""
 
 
+class Memory(Protocol):
+    """What a source keeps of earlier deliveries beside its rows (`state/<source>`). Nothing is read before it is asked for."""
+
+    def rows(self) -> DataFrame | None:
+        """All rows that earlier runs kept, with `_epoch`; None where there are none."""
+
+    def latest(self) -> DataFrame | None:
+        """The newest row of each `_key` that earlier runs kept; None where there are none."""
+
+    def keep(self, rows: DataFrame, bound: int | None) -> DataFrame:
+        """Store rows, and return them as they were stored, without `_epoch`. `bound`: an upper bound of their number, where it is known."""
+
+    def forget(self) -> None:
+        """Remove all rows that earlier runs kept."""
+
+
 @dataclass(frozen=True, slots=True)
 class IngestRequest:
     """The files of a source and its prior rows.
@@ -93,6 +109,8 @@ class IngestRequest:
     """How the files arrived, by path, where all are read again."""
     events: pa.Table | None = None
     """Digests of the events that a source of `merge: changelog` has read from a database."""
+    memory: Memory | None = None
+    """What the source keeps of earlier deliveries; None where it keeps nothing."""
 
     @property
     def delivered(self) -> FileChanges:
@@ -152,6 +170,9 @@ class IngestResult:
     """Chunk lists of the files that were read, by the file's position, where known."""
     events: pa.Table | None = None
     """Digests of the events of a database that the next run may read again."""
+    standing: Callable[[], int] | None = None
+    """Counts the prior rows that the guard compares with the retracted ones; None: the guard looks at the rows that the source loses."""
+
 
 
 Strategy: TypeAlias = Callable[[IngestRequest], IngestResult]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Final
 
 from changelog.keys.arrow import encoded
 from changelog.keys.positions import row_labels
 from changelog.lazy_imports import pa, pc, pl
 from operators.core.row_type import STATUS
-from storage.formats.base import DOCUMENT, ERROR, ROW, UNDECLARED
+from storage.formats.base import BEFORE, DOCUMENT, ERROR, EVENT, EVENT_KEPT, EVENT_STREAM, EVENT_VERSION, OWN, ROW, UNDECLARED
 
 REJECT_TAG: Final = b"\xff"
 """First byte of the key of a reject of a keyed source. The rest is its place, since its primary key cannot be trusted."""
@@ -28,6 +29,8 @@ class RowShape:
         event_time: Column, and delay in microseconds.
         riders: Metadata columns of correlation keys, with their data columns.
         mark: Column that the merge strategy consumes, as `_mark`.
+        version: Columns that make the version of a record, `_version`, with their types in keys.
+        is_feed: Whether records are events of a change feed: `_does` says what each one does.
     """
 
     declared: tuple[str, ...]
@@ -37,6 +40,8 @@ class RowShape:
     event_time: tuple[str, int] | None = None
     riders: tuple[tuple[str, str], ...] = ()
     mark: str | None = None
+    version: tuple[tuple[str, str], ...] = ()
+    is_feed: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -68,7 +73,24 @@ class RowShape:
             columns["_order"] = pa.repeat(pa.scalar(order, pa.int64()), batch.num_rows)
         if self.mark is not None:
             columns["_mark"] = batch.column(self.mark)
+        if self.version:
+            columns["_version"] = self._versions(batch)
+        if self.is_feed:
+            columns |= {"_does": batch.column(EVENT), "_version": batch.column(EVENT_VERSION), "_stream": batch.column(EVENT_STREAM)}
+            columns |= {"_kept": batch.column(EVENT_KEPT), "_old_key": self._old_keys(batch, columns["_key"])}
         return pa.RecordBatch.from_pydict(columns)
+
+    def _versions(self, batch: pa.RecordBatch) -> pa.Array:
+        """The versions of records as bytes that compare as their columns do; null where a column is."""
+        parts = [(batch.column(name), kind) for name, kind in self.version]
+        whole = reduce(pc.and_, (values.is_valid() for values, _ in parts))
+        return pc.if_else(whole, encoded(parts), pa.scalar(None, pa.binary()))
+
+    def _old_keys(self, batch: pa.RecordBatch, keys: pa.Array) -> pa.Array:
+        """The keys that events replace, where these are known and other ones."""
+        parts = [(batch.column(BEFORE + name), kind) for name, kind in self.key]
+        old, whole = encoded(parts), reduce(pc.and_, (values.is_valid() for values, _ in parts))
+        return pc.if_else(pc.and_(whole, pc.not_equal(old, keys)), old, pa.scalar(None, pa.binary()))
 
     def _value_keys(self, batch: pa.RecordBatch, file: str) -> pa.Array:
         """The keys of records by their values, of rejects by their places."""
@@ -113,7 +135,7 @@ def widened(batch: pa.RecordBatch, declared: Sequence[str], dynamic: frozenset[s
     """
     if UNDECLARED in batch.schema.names:
         return batch.column(UNDECLARED)
-    names = [name for name in batch.schema.names if name not in {*declared, ROW, ERROR, DOCUMENT}]
+    names = [name for name in batch.schema.names if name not in declared and not name.startswith(OWN)]
     if not names:
         return pa.nulls(batch.num_rows, pa.string())
     places = [str(place) for place in range(len(names))]  # a field may have a name that Polars does not take
@@ -155,4 +177,8 @@ def shaped_schema(shape: RowShape, given: pa.Schema) -> pa.Schema:
     fields += [pa.field(name, given.field(name).type) for name in shape.declared]
     fields += [pa.field("_error", pa.string()), pa.field("_row", pa.int64())]
     fields += [pa.field("_order", pa.int64())] if shape.keyed else []
+    fields += [pa.field("_version", pa.binary())] if shape.version else []
+    if shape.is_feed:
+        kinds = {"_does": pa.int8(), "_version": pa.binary(), "_stream": pa.int64(), "_kept": pa.string(), "_old_key": pa.binary()}
+        fields += [pa.field(name, kind) for name, kind in kinds.items()]
     return pa.schema(fields if shape.mark is None else [*fields, pa.field("_mark", given.field(shape.mark).type)])

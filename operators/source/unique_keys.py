@@ -41,6 +41,16 @@ class UniqueKeys:
             places = frame.filter(pl.col("_key") == wrong["_key"][0]).select("_file", "_row").sort("_file", "_row").head(_SHOWN)
             raise self._error(wrong.row(0, named=True), places.rows())
 
+    def check_files(self, records: DataFrame) -> None:
+        """Raise InputChanged for records where a key is null, or is twice in one file."""
+        good = records.where(F.col("_error").isNull()).select(*map(column, dict.fromkeys(["_key", "_file", "_row", *self.names])))
+        counted = good.groupBy("_file", "_key").agg(F.count(F.lit(1)).alias("__n"), *(F.first(column(name)).alias(name) for name in self.names))
+        found = self.request.engine.to_arrow(counted.where((F.col("__n") > 1) | self._null()).orderBy("_file", "_key"), 1).to_pylist()
+        if found:
+            met = good.where((F.col("_key") == F.lit(found[0]["_key"])) & (F.col("_file") == found[0]["_file"])).select("_file", "_row")
+            places = self.request.engine.to_arrow(met.orderBy("_row"), _SHOWN).to_pylist()
+            raise self._error(found[0], [(place["_file"], place["_row"]) for place in places])
+
     def check(self, delta: DataFrame) -> None:
         """Raise InputChanged for op rows."""
         self.check_others(delta)

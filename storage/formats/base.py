@@ -29,6 +29,16 @@ ERROR = "\x00errata error"
 DOCUMENT = "\x00errata document"
 UNDECLARED = "\x00errata undeclared"
 """Columns that a reader adds. No file has columns of these names."""
+OWN = "\x00errata "
+"""The beginning of their names."""
+EVENT, EVENT_VERSION, EVENT_STREAM, EVENT_KEPT = (f"{OWN}event{of}" for of in ("", " version", " stream", " kept"))
+"""Columns of change feeds: what the message does, its version, the version of its stream, the columns whose values it does not have."""
+SEPARATOR = "\x1f"
+"""The separator of names in EVENT_KEPT."""
+BEFORE = f"{OWN}before "
+"""The beginning of the columns with the key that a message replaces, one for each key column."""
+PASSED, STANDS, GOES, TRUNCATES, ACTIVATES = range(5)
+"""What a message does: nothing, its record is live, its key is not live any more, no earlier key is, no key of an earlier version of the stream is."""
 CHUNK_BYTES = 16 << 20
 """Bytes of a file that one task reads."""
 
@@ -43,6 +53,7 @@ class Column:
         optional: only some records have the field. A record whose cell is null lacks it; a null that the record has is the JSON text `null`.
         required: every file of the source has it, else the run ends (E238)
         declared: its name in the schema, where `source_name` gives the file another one
+        path: the members of a message's envelope that lead to it; empty for a column of the record itself
     """
 
     name: str
@@ -50,6 +61,7 @@ class Column:
     optional: bool = False
     required: bool = False
     declared: str | None = None
+    path: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -113,7 +125,7 @@ class Scanned(NamedTuple, Generic[T]):
 class Reject:
     """A record that a source rejects: dead-letter category, what is wrong, the record's fields as text, or its raw text."""
 
-    category: Literal["type_coercion_failure", "malformed_record"]
+    category: Literal["type_coercion_failure", "malformed_record", "unknown_operation"]
     detail: str
     fields: Mapping[str, str | None] = field(default_factory=dict)
     raw: str | None = None
@@ -154,6 +166,19 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
+class EventPlan:
+    """What a reader of a change feed has to know beside the columns.
+
+    Args:
+        key: the labels of the key columns
+        version: the columns, or the members of the envelope with dots between them, that make the version; empty for none
+    """
+
+    key: tuple[str, ...]
+    version: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ReadPlan:
     """What a source reads of its files, whatever their format.
 
@@ -166,6 +191,7 @@ class ReadPlan:
         layout: the content of the format schema
         sections: the sections of the envelope
         document: whether the batches have the column DOCUMENT, the sections around each record as the JSON text of a map from section to fields
+        events: how the messages of a change feed are read; None for records
     """
 
     declared: tuple[Column, ...]
@@ -176,6 +202,7 @@ class ReadPlan:
     layout: Mapping[str, Any] | None = None
     sections: tuple[Section, ...] = ()
     document: bool = False
+    events: EventPlan | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from changelog.columns import column
 from changelog.lazy_imports import F
+from operators.source.events.deliveries import deliver_events
+from operators.source.events.marking import by_groups, by_last, by_message
 from operators.source.request import IngestRequest, IngestResult, merge_strategy
 from operators.source.strategies.keyed_events import deliver, error, rejected
 
@@ -21,6 +23,13 @@ GOES: Final = ("1", "2", "-R", "-C", "d", "-D", "-U")
 @merge_strategy("changelog")
 def ingest(request: IngestRequest) -> IngestResult:
     """Return the net change of each key. Retractions of unknown keys and unknown operations are rejects."""
+    config = request.config
+    if config.feed is not None:
+        return deliver_events(request, by_message)
+    if config.merge.ops is not None:
+        return deliver_events(request, by_groups)
+    if config.merge.version_field is not None:
+        return deliver_events(request, by_last(marked))
     return deliver(request, lambda rows: marked(request, rows))
 
 

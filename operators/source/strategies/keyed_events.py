@@ -48,7 +48,7 @@ def deliver(request: IngestRequest, marks: Callable[[DataFrame], DataFrame], *, 
     parts, splits = in_turn(parts, request.arrivals) if first_wins and request.arrivals else (parts, [])
     keyed = read(request, parts)
     counted = keyed.records if keyed.rows.table is not None else [request.files.counted(part) for part in parts]
-    now = {record.label: record for record in (*changes.now, *_with_columns_that_stand(changes.now, counted))}
+    now = {record.label: record for record in (*changes.now, *with_earlier_columns(changes.now, counted))}
     events = marks(_with_keys(request, replaced_places(keyed.frame, splits, request.engine)))
     for text in () if again else _taken_otherwise(request, events, first_wins=first_wins):
         request.warn(f"source '{request.source.name}': {text}")
@@ -60,10 +60,10 @@ def deliver(request: IngestRequest, marks: Callable[[DataFrame], DataFrame], *, 
 
 def _parts(request: IngestRequest, *, again: bool) -> list[Part]:
     """What is to be read: all that is there, or what is new."""
-    return [replace(part, record=request.files.undeclared(part.record)) for part in (_whole_history(request) if again else _fresh(request))]
+    return [replace(part, record=request.files.undeclared(part.record)) for part in (_whole_history(request) if again else fresh_parts(request))]
 
 
-def _fresh(request: IngestRequest) -> list[Part]:
+def fresh_parts(request: IngestRequest) -> list[Part]:
     """Return what was not read yet: new files, new ends, and overwritten files as new deliveries."""
     changes = request.changes
     added = [replace(record, arrived=request.epoch) for record in changes.added]
@@ -72,7 +72,7 @@ def _fresh(request: IngestRequest) -> list[Part]:
     return [part if request.files.continues(part) else replace(part, start=0) for part in parts]
 
 
-def _with_columns_that_stand(before: Sequence[FileRecord], counted: Sequence[FileRecord]) -> Iterator[FileRecord]:
+def with_earlier_columns(before: Sequence[FileRecord], counted: Sequence[FileRecord]) -> Iterator[FileRecord]:
     """Yield the entries of read files. An overwritten one keeps its earlier undeclared columns, since rows of its earlier content may be live."""
     had = {record.label: record.undeclared for record in before}
     for record in counted:

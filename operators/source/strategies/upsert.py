@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from changelog.lazy_imports import F
 from cxl import spark
 from operators.core.evaluate import prepare
+from operators.source.events.deliveries import deliver_events
+from operators.source.events.marking import by_last
 from operators.source.request import IngestRequest, IngestResult, merge_strategy
 from operators.source.strategies.keyed_events import deliver, place_key
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 @merge_strategy("upsert")
 def ingest(request: IngestRequest) -> IngestResult:
     """Return the changes of the last records of their keys. Deleting an unknown key changes nothing."""
+    if request.config.merge.version_field is not None:
+        return deliver_events(request, by_last(marked))
     return deliver(request, lambda rows: marked(request, rows))
 
 

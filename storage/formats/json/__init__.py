@@ -17,11 +17,12 @@ from storage.formats import register_reader, register_writer
 from storage.formats.base import Range, Scanned, Starts, T, Writer
 from storage.formats.documents import DocumentFiles, DocumentReader
 from storage.formats.json import read
+from storage.formats.json.change_feeds import event_fields
 from storage.formats.json.options import JsonReadOptions, JsonWriteOptions
 from storage.formats.json.write import objects
 from storage.formats.line_files import lines_within, scan_lines
 from storage.formats.nested_names import clash
-from storage.formats.options import Options
+from storage.formats.options import OptionError, Options
 
 
 @register_reader("json")
@@ -33,6 +34,16 @@ class JsonReader(DocumentReader[JsonReadOptions]):
     form: ClassVar[str] = "a JSON"
     section_kind: ClassVar[str] = "json_pointer"
     files: ClassVar[DocumentFiles] = read
+
+    def __post_init__(self) -> None:
+        DocumentReader.__post_init__(self)
+        if self.plan.events is not None and (self.plan.array_paths or self.options.record_path is not None):
+            raise OptionError("a change feed has messages with rows, and neither record_path nor array_paths", ("options", "cdc"))
+
+    @override
+    def schema(self) -> pa.Schema:
+        own = DocumentReader.schema(self)
+        return own if self.plan.events is None else pa.schema([*own, *event_fields(self.plan)])
 
     @override
     def record_starts(self, data: Buffer, name: str, look: Callable[[Starts], T]) -> Scanned[T] | None:

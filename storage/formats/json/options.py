@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
 
 from storage.formats.base import keys_of
 from storage.formats.options import Options
+
+
+class ChangeFeed(Options):
+    """A change feed, whose messages have their rows inside."""
+
+    format: Literal["debezium", "singer", "maxwell", "canal"] = Field(description="The format of the messages.")
+    table: str | None = Field(None, min_length=1, description="The table whose events count: its name, with its schema or database before it where these differ.")
+    stream: str | None = Field(None, min_length=1, description="The Singer stream whose records count.")
+    time_unit: Literal["s", "ms", "us", "ns"] = Field("ms", description="The unit of numbers in columns of type date_time, where no schema names it.")
+
+
+def _feed(value: Any) -> Any:
+    return {"format": value} if isinstance(value, str) else value
 
 
 class JsonReadOptions(Options):
     """`options:` of a JSON source.
 
     Without `format` the content decides: `[` begins an array, lines of whole objects are NDJSON. `record_path` leads to the array of records in the
-    document, and with `format: ndjson` in each line. `duplicate_keys` decides what becomes of a record that has a member twice.
+    document, and with `format: ndjson` in each line. `duplicate_keys` decides what becomes of a record that has a member twice. `cdc` takes rows out of
+    the messages of a change feed.
     """
 
     format: Literal["array", "ndjson", "object"] | None = None
     record_path: str | None = None
     duplicate_keys: Literal["reject", "last"] = "reject"
+    cdc: Annotated[ChangeFeed, BeforeValidator(_feed, json_schema_input_type=Literal["debezium", "singer", "maxwell", "canal"] | ChangeFeed)] | None = Field(
+        None, description="The format of a change feed, whose messages have rows inside an envelope."
+    )
 
     @property
     def steps(self) -> tuple[str, ...]:

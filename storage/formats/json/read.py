@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any, TypeAlias
@@ -15,12 +16,13 @@ import orjson
 from changelog.lazy_imports import pa
 from storage.files.errors import Buffer, InputError
 from storage.formats import limits
-from storage.formats.base import Column, Range, Reader, Reject, document_text
+from storage.formats.base import STANDS, Column, Range, Reader, Reject, document_text
 from storage.formats.batches import cut, next_block, record_batches
 from storage.formats.dotted_members import Members, walked
 from storage.formats.envelope import typed_section
 from storage.formats.json.array_bounds import Located, is_too_deep, located
 from storage.formats.json.arrays import expanded
+from storage.formats.json.change_feeds import EventReader
 from storage.formats.json.exact_numbers import Parser, exact_text, parser_of
 from storage.formats.json.fast_lines import flat_batch, records_with_all_members
 from storage.formats.json.options import JsonReadOptions
@@ -49,7 +51,9 @@ def document_of(part: Range) -> str | None:
 def read_records(reader: _Reader, data: Buffer, name: str, part: Range | None) -> Iterator[pa.RecordBatch]:
     """The records of a whole file or of a range of lines or elements. Raises InputError."""
     row = part.first_row if part else 1
-    if _of_lines(reader, data, part):
+    if reader.plan.events is not None:
+        yield from _event_batches(reader, data, name, part, row)
+    elif _of_lines(reader, data, part):
         unique = _unique(reader)
         all_known = unique is not None and reader.plan.on_unmapped != "drop"
         for text in _pieces(data, name):
@@ -66,6 +70,24 @@ def read_records(reader: _Reader, data: Buffer, name: str, part: Range | None) -
                 row += batch.num_rows
 
 
+def _event_batches(reader: _Reader, data: Buffer, name: str, part: Range | None, row: int) -> Iterator[pa.RecordBatch]:
+    """The events of a whole feed or of a range of it, numbered from `row` on. Raises InputError."""
+    found = EventReader.of(reader)
+    events = found.events(_messages(reader, data, name, part, row), name)
+    while block := next_block(events, limits.rows_at_once(len(reader.schema()), BLOCK), weigh=False):
+        yield from found.batches(block, row, gathers=reader.gathers)
+        row += len(block)
+
+
+def _messages(reader: _Reader, data: Buffer, name: str, part: Range | None = None, row: int = 1) -> Iterator[Record]:
+    """The messages of a whole feed or of a range of it."""
+    if part and part.head:
+        return iter(_element_records(reader, data[:], part.start, name))
+    if form_of(reader.options, data) != "ndjson":
+        return _records(reader, data, name)
+    return _all_lines(reader, data, name, _unique(reader), row)
+
+
 def _batches(reader: _Reader, found: Iterable[Record], row: int) -> Iterator[pa.RecordBatch]:
     """Parsed records as batches, numbered from `row` on."""
     pick = Members.of(reader.plan.declared).record
@@ -79,6 +101,8 @@ def _batches(reader: _Reader, found: Iterable[Record], row: int) -> Iterator[pa.
 def _unique(reader: _Reader) -> Unique | None:
     """The finder of repeated members; None where the last one counts."""
     lines_lead_on = reader.options.format == "ndjson"
+    if reader.plan.events is not None:
+        return Unique(None) if reader.options.duplicate_keys == "reject" else None
     return Unique.of(reader.plan, reader.options.steps if lines_lead_on else ()) if reader.options.duplicate_keys == "reject" else None
 
 
@@ -93,6 +117,8 @@ def undeclared_fields(reader: _Reader, data: Buffer, name: str) -> tuple[Column,
     Raises InputError where the policy is reject and there are some, and where required members are missing (E238).
     """
     plan = reader.plan
+    if plan.events is not None:
+        return _undeclared_in_events(reader, data, name)
     members = Members.of(plan.declared)
     found = _names_in(reader, members, data, name)
     lacking = plan.lacking(found) if found is not None else []
@@ -104,6 +130,22 @@ def undeclared_fields(reader: _Reader, data: Buffer, name: str) -> tuple[Column,
         number = next(number for number, record in records if not isinstance(record, Reject) and extra[0] in members.record(record))
         raise InputError(name, f"undeclared field '{extra[0]}' in record {number}: the schema does not name it and on_unmapped is reject")
     return plan.undeclared_among(extra, name, type_=reader.undeclared_type)
+
+
+def _undeclared_in_events(reader: _Reader, data: Buffer, name: str) -> tuple[Column, ...]:
+    """The members of the rows of a feed that the schema does not name. Raises InputError as `undeclared_fields` does."""
+    plan, rows = reader.plan, EventReader.of(reader)
+    inside, found, any_row = replace(plan, declared=tuple(column for column in plan.declared if not column.path)), dict[str, None](), False
+    for event in rows.events(_messages(reader, data, name), name):
+        if isinstance(event, Reject) or event.kind != STANDS:
+            continue
+        any_row = True
+        found.update(dict.fromkeys(rows.names(event)))
+        if plan.on_unmapped == "drop" and not inside.lacking(found):
+            break
+    if any_row and (lacking := inside.lacking(found)):
+        raise missing_columns(plan, lacking, found, name, noun="member")
+    return plan.undeclared_among([key for key in found if key not in plan.names], name, type_=reader.undeclared_type)
 
 
 def _names_in(reader: _Reader, members: Members, data: Buffer, name: str) -> dict[str, None] | None:
@@ -186,7 +228,9 @@ def has_plain_lines(reader: _Reader, data: Buffer) -> bool:
 
 
 def _explodes(reader: _Reader) -> bool:
-    return any(path.mode == "explode" for path in reader.plan.array_paths)
+    """Whether a record of the file may become several."""
+    told = reader.options.cdc if reader.plan.events is not None else None
+    return any(path.mode == "explode" for path in reader.plan.array_paths) or (told is not None and told.format == "canal")
 
 
 def form_of(options: JsonReadOptions, data: Buffer) -> str:
@@ -245,8 +289,7 @@ def _with_arrays(reader: _Reader, records: Iterable[Record]) -> Iterable[Record]
     return expanded(records, reader.plan.array_paths) if reader.plan.array_paths else records
 
 
-def _all_lines(reader: _Reader, data: Buffer, name: str, unique: Unique | None) -> Iterator[Record]:
-    row = 1
+def _all_lines(reader: _Reader, data: Buffer, name: str, unique: Unique | None, row: int = 1) -> Iterator[Record]:
     for text in _pieces(data, name):
         for record in _line_records(reader, text, row, name, unique):
             yield record

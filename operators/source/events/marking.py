@@ -1,0 +1,187 @@
+"""Records as events: what each one does, by its operation, by its message, or by a predicate for deletions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from changelog.columns import column
+from changelog.frames import any_of
+from changelog.keys.spark import key_column
+from changelog.lazy_imports import F
+from cxl import Program, spark
+from cxl.types.types import Kind
+from operators.core.evaluate import prepare
+from operators.source.config import SourceConfig
+from operators.source.events.columns import ACTIVATES, COLUMNS, CORRECTS, GOES, PASSED, PATCHES, STANDS, TRUNCATES
+from operators.source.request import IngestRequest
+from operators.source.strategies.keyed_events import error, place_key, rejected
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+Marks = Callable[[IngestRequest, "DataFrame"], "DataFrame"]
+"""Adds `_does` to records that are no rejects, and makes rejects of some."""
+
+
+def events_of(request: IngestRequest, rows: DataFrame, marks: Marks) -> DataFrame:
+    """The events of records: the columns that the source stores, `COLUMNS`. Rejects are events of their places."""
+    config = request.config
+    told = marks(request, rows)
+    good = F.col("_error").isNull()
+    told = told.where(~good | (F.col("_does") != PASSED)).withColumn("_does", F.when(good, F.col("_does")).otherwise(STANDS))
+    if config.merge.version_field:
+        versioned = ~F.col("_does").isin(ACTIVATES)
+        names = ", ".join(config.merge.version_field)
+        told = rejected(told, F.col("_error").isNull() & versioned & F.col("_version").isNull(), "null_version", F.lit(f"the version ({names}) is null"))
+    return _split(request, _with_keys(request, told))
+
+
+def _with_keys(request: IngestRequest, told: DataFrame) -> DataFrame:
+    """Add `_own` and `_named`: the record's own key, and the key of the record that it means. Rejects records without the key that they need."""
+    config, keys = request.config, request.source.identity
+    if not config.merge.of:
+        null = any_of([column(name).isNull() for name, _ in keys])
+        told = told.withColumns({"_own": F.col("_key"), "_named": F.col("_key"), "_shown": _shown([(name, column(name)) for name, _ in keys])})
+    else:
+        named = _named(config, [name for name, _ in keys])
+        means = F.col("_does").isin(GOES, PATCHES)
+        needed = [F.when(means, value).otherwise(column(name)) for name, value in named]
+        null = any_of([value.isNull() for value in needed])
+        shown = _shown(named)
+        told = told.withColumns({"_own": F.col("_key"), "_named": key_column([(value, kind) for (_, value), (_, kind) in zip(named, keys, strict=True)]), "_shown": shown})
+    wanted = ~F.col("_does").isin(TRUNCATES, ACTIVATES)
+    detail = F.lit(f"the primary key ({', '.join(name for name, _ in keys)}) is null")
+    return rejected(told, F.col("_error").isNull() & wanted & null, "null_primary_key", detail)
+
+
+def _named(config: SourceConfig, names: Sequence[str]) -> list[tuple[str, Column]]:
+    """The key that a record means: of each column what `of` names, where that is not empty, else its own value."""
+    of = config.merge.of or {}
+    found = []
+    for name in names:
+        told = column(of[name]) if name in of else None
+        filled = None if told is None else F.when(F.trim(told.cast("string")) != "", told)
+        found.append((name, column(name) if filled is None else F.coalesce(filled, column(name))))
+    return found
+
+
+def _shown(values: Sequence[tuple[str, Column]]) -> Column:
+    return F.concat_ws(", ", *(F.concat(F.lit(f"{name}="), value.cast("string")) for name, value in values))
+
+
+def _split(request: IngestRequest, told: DataFrame) -> DataFrame:
+    """One event a key: a record that takes back another key than it appends becomes two."""
+    config, names = request.config, request.files.shape.columns
+    good = F.col("_error").isNull()
+    moves = good & (F.col("_does") == CORRECTS) & (F.col("_own") != F.col("_named"))
+    is_feed, has_of = config.feed is not None, bool(config.merge.of)
+    if is_feed:
+        moves = good & (F.col("_does") == STANDS) & F.col("_old_key").isNotNull()
+        told = told.withColumn("_named", F.coalesce(F.col("_old_key"), F.col("_own")))
+    if is_feed or has_of:
+        told = told.withColumn("_part", F.explode(F.when(moves, F.array(F.lit(1), F.lit(2))).otherwise(F.array(F.lit(0)))))
+    else:
+        told = told.withColumn("_part", F.lit(0))
+    first, second = F.col("_part") == 1, F.col("_part") == 2
+    versioned = config.merge.version_field is not None
+    quiet = F.lit(is_feed or versioned or config.merge.unknown.retract == "ignore")
+    does = F.when(first, GOES).when(second | ~good, STANDS).otherwise(F.col("_does"))
+    meant = F.col("_does").isin(GOES, PATCHES)
+    made = {
+        "_of": F.when(~good, F.col("_key")).when(first | (meant & (F.col("_part") == 0)), F.col("_named")).otherwise(F.col("_own")),
+        "_does": does,
+        "_quiet": quiet | first,
+        "_expects": good & (F.lit(is_feed) == F.lit(False)) & F.col("_does").isin(CORRECTS, PATCHES) & ~second,
+        "_ref": F.when(first, F.col("_own")).when(second, F.col("_named")),
+        "_kept": F.when(~first, F.col("_kept")) if is_feed else F.lit(None),
+        "_version": F.col("_version") if versioned else F.lit(None),
+        "_stream": F.col("_stream") if is_feed else F.lit(None),
+    }
+    kinds = {name: made.get(name, column(name)).cast(kind) for name, kind in COLUMNS.items()}
+    image = dict.fromkeys(names)
+    values = {name: column(name) for name in image}
+    if has_of:  # what is live under the named key keeps that key
+        keys = request.source.identity
+        named = dict(_named(config, [name for name, _ in keys]))
+        values |= {name: F.when(good & (F.col("_does") == PATCHES), named[name]).otherwise(column(name)) for name, _ in keys}
+    return told.select(*(value.alias(name) for name, value in kinds.items()), *(value.alias(name) for name, value in values.items()), *([] if "_row" in image else ["_row"]))
+
+
+# -- what records do
+
+
+def by_groups(request: IngestRequest, rows: DataFrame) -> DataFrame:
+    """`ops`: the group of the operation's value."""
+    ops = request.config.merge.ops or {}
+    program = request.source.operation
+    told, word = _words(request, rows) if program is None else _computed(request, rows, program)
+    codes = {"append": STANDS, "correct": CORRECTS, "patch": PATCHES, "retract": GOES, "ignore": PASSED}
+    groups = [(codes[group], words) for group, words in ops.items()]
+    found = [F.when(_is_among(word, words), code) for code, words in groups]
+    told = told.withColumn("_does", F.coalesce(*found))
+    named = F.coalesce(F.concat(F.lit("'"), word, F.lit("'")), F.lit("null"))
+    what = request.config.merge.op if program is None else "the operation"
+    detail = F.concat(F.lit(f"{what} is "), named, F.lit(", which is in no group of ops"))
+    return rejected(told, F.col("_error").isNull() & F.col("_does").isNull(), "unknown_operation", detail)
+
+
+def _is_among(word: Column, words: Sequence[str | None]) -> Column:
+    some = [one for one in words if one is not None]
+    listed = F.coalesce(word.isin(*some), F.lit(False)) if some else F.lit(False)
+    return listed | word.isNull() if None in words else listed
+
+
+def _words(request: IngestRequest, rows: DataFrame) -> tuple[DataFrame, Column]:
+    name = str(request.config.merge.op)
+    kind = next(one for one in request.config.schema_ if one.name == name).cxl_type.kind
+    return rows, as_word(column(name), kind)
+
+
+def as_word(value: Column, kind: Kind) -> Column:
+    """A value as the text by which it is looked up in `ops`; null for blanks."""
+    text = value.cast("string")
+    if kind is Kind.FLOAT:
+        whole = (value == F.floor(value)) & (F.abs(value) < 1e15)
+        text = F.when(whole, value.cast("bigint").cast("string")).otherwise(text)
+    elif kind in (Kind.ANY, Kind.NUMERIC):
+        text = F.regexp_replace(text, '^"(.*)"$', "$1")
+        text = F.when(text != "null", text)
+    trimmed = F.trim(text)
+    return F.when(trimmed != "", trimmed)
+
+
+def _computed(request: IngestRequest, rows: DataFrame, program: Program) -> tuple[DataFrame, Column]:
+    """Records with `_word`, the value of an expression; those in which it fails are rejects."""
+    assert program.expression is not None  # it was compiled as one
+    ready, context = prepare(rows, program.reads_system, request.source.output, request.values)
+    value, failed = spark.column(program.expression, context)
+    word = as_word(value, program.expression.type.kind)
+    if failed is None:
+        return ready.withColumn("_word", word), F.col("_word")
+    good = F.col("_error").isNull()
+    sound = ready.where(~(good & failed)).withColumn("_word", word)
+    wrong = spark.errors(ready.where(good & failed), program, context, "__why")
+    text = F.to_json(F.struct(F.col("__why.category").alias("category"), F.col("__why.message").alias("detail")))
+    refused = wrong.withColumns({"_error": text, "_key": place_key(), "_word": F.lit(None).cast("string")}).drop("__why")
+    return sound.unionByName(refused), F.col("_word")
+
+
+def by_message(_request: IngestRequest, rows: DataFrame) -> DataFrame:
+    """A change feed: the reader has said it."""
+    return rows
+
+
+def by_last(is_live: Callable[[IngestRequest, DataFrame], DataFrame]) -> Marks:
+    """Strategies that say whether a key is live after a record (`_stays`)."""
+
+    def marks(request: IngestRequest, rows: DataFrame) -> DataFrame:
+        told = is_live(request, rows)
+        return told.withColumn("_does", F.when(F.col("_stays"), STANDS).otherwise(GOES))
+
+    return marks
+
+
+def unavailable() -> Column:
+    """The error of an event that keeps what is not there."""
+    return error("unavailable_value", F.lit("a value is unavailable, and there is no row that has it"))

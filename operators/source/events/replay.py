@@ -1,0 +1,186 @@
+"""What events make of the prior rows of their keys, in columns: the net change of each key, and the records that are rejected.
+
+The events of a key are replayed in order. A correction, a patch or an event with unavailable values needs a live row where `Rules` say so, and changes
+nothing else about whether its key is live. So an event is good or bad by the last append or retraction before it, and no event decides about another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from changelog.columns import column
+from changelog.equality import alike, fingerprint, parts
+from changelog.lazy_imports import F, Window
+from operators.core.row_type import CK
+from operators.source.events.columns import CORRECTS, GOES, ORDER, PATCHES
+from operators.source.events.marking import unavailable
+from operators.source.request import IngestRequest
+from operators.source.strategies.keyed_events import error, place_key
+from storage.formats.base import SEPARATOR
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+REJECT: Final = 4
+_OLD: Final = "_ev_old"
+_OWN_PLACE: Final = ("_file", "_row", "_error", "_doc")
+"""Stored columns that always come from the record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How events are replayed.
+
+    Attributes:
+        names: Stored columns.
+        compared: Columns whose difference is a correction.
+        by_version: Whether the order begins with versions.
+        refuses_corrections: Whether a correction of nothing is rejected.
+        patches: Whether there are patches.
+        keeps: Whether there may be events with unavailable values.
+        empty_is_null: Whether an empty text says nothing in a patch.
+        event_time: The column of the event time; None where there is none.
+        clears: Whether events of all keys may have come between (`_wiped`, `_era`).
+    """
+
+    names: tuple[str, ...]
+    compared: tuple[str, ...]
+    by_version: bool = False
+    refuses_corrections: bool = False
+    patches: bool = False
+    keeps: bool = False
+    empty_is_null: bool = False
+    event_time: str | None = None
+    clears: bool = False
+
+    @classmethod
+    def of(cls, request: IngestRequest) -> Rules:
+        """The rules of a source."""
+        config = request.config
+        return cls(
+            tuple(request.files.shape.columns), tuple(request.compared()), config.merge.version_field is not None,
+            config.merge.unknown.correct == "reject", "patch" in (config.merge.ops or {}), config.feed == "debezium",
+            config.type in ("csv", "fixed_width"), config.event_time.column if config.event_time else None,
+        )  # fmt: skip
+
+    @property
+    def order(self) -> list[Column]:
+        """The columns by which events of a key are sorted."""
+        return [*([F.col("_version").asc_nulls_first()] if self.by_version else []), *(F.col(name).asc() for name in ORDER)]
+
+
+def replayed(events: DataFrame, stood: DataFrame | None, rules: Rules) -> DataFrame:
+    """The events that count, beside the prior row of their key, with their codes: op codes, and `REJECT` for a bad record.
+
+    Args:
+        events: Events with `_place`, `_fresh` and `_stale`, and `_wiped` and `_era` where the rules say so.
+        stood: Prior rows with `_key` and the stored columns; None for none.
+        rules: How events are replayed.
+    """
+    marked = _merged(_judged(_beside(events, stood, rules), rules), rules)
+    return _with_codes(marked, stood, rules)
+
+
+def op_rows(marked: DataFrame, rules: Rules, *, has_old: bool) -> DataFrame:
+    """The op rows of replayed events, with `_op`, `_key` and the stored columns."""
+    code = F.col("_code")
+    single = marked.withColumn("_code", F.explode("_codes"))
+    op = F.when(code == REJECT, 0).otherwise(code).cast("tinyint").alias("_op")
+    key = F.when(code == REJECT, place_key()).otherwise(F.col("_of")).alias("_key")
+    values = []
+    for name in rules.names:
+        new = F.when(code == REJECT, F.col("_wrong")).otherwise(F.col("_error")) if name == "_error" else column(name)
+        values.append((F.when(code.isin(1, 2), F.col(_OLD).getField(name)).otherwise(new) if has_old else new).alias(name))
+    return single.select(op, key, *values)
+
+
+def _beside(events: DataFrame, stood: DataFrame | None, rules: Rules) -> DataFrame:
+    """Events with the prior row of their key, and whether it counts as live before them."""
+    if stood is None:
+        return events.withColumn("_known", F.lit(False))
+    old = stood.select(F.col("_key").alias("_of"), F.struct(*map(column, rules.names)).alias(_OLD), fingerprint(stood, rules.compared).alias("_old_print"))
+    return events.join(old, "_of", "left").withColumn("_known", F.col(_OLD).isNotNull())
+
+
+def _judged(events: DataFrame, rules: Rules) -> DataFrame:
+    """Events with `_stood` (whether the key was live before), `_wrong` (the error of a bad one), and `_final` (whether it is the last good one)."""
+    does, eras = F.col("_does"), ["_of", "_era"] if rules.clears else ["_of"]
+    kept = F.col("_kept").isNotNull()
+    needs = kept | (does.isin(CORRECTS, PATCHES) if rules.refuses_corrections else F.lit(False))
+    sets = F.when(does == GOES, False).when(~needs, True)
+    before = Window.partitionBy(*eras).orderBy(*rules.order).rowsBetween(Window.unboundedPreceding, -1)
+    known = F.col("_known") & (F.col("_era") == 0) if rules.clears else F.col("_known")
+    marked = events.withColumn("_sets", sets)
+    marked = marked.withColumn("_stood", F.coalesce(F.last("_sets", ignorenulls=True).over(before), known))
+    to_correct = F.concat(F.lit("nothing to correct: there is no row with "), F.col("_shown"))
+    to_retract = F.concat(F.lit("nothing to take back: there is no row with "), F.col("_shown"))
+    nothing = ~F.col("_stood")
+    wrong = F.when(nothing & kept, unavailable())
+    if rules.refuses_corrections:
+        wrong = F.when(nothing & F.col("_expects"), error("correction_of_unknown_key", to_correct)).otherwise(wrong)
+    wrong = F.when(nothing & (does == GOES) & ~F.col("_quiet"), error("retraction_of_unknown_key", to_retract)).otherwise(wrong)
+    marked = marked.withColumn("_wrong", wrong)
+    every = Window.partitionBy("_of").orderBy(*rules.order)
+    behind = F.max(F.col("_wrong").isNull().cast("int")).over(every.rowsBetween(1, Window.unboundedFollowing))
+    return marked.withColumn("_final", F.col("_wrong").isNull() & (F.coalesce(behind, F.lit(0)) == 0))
+
+
+def _merged(marked: DataFrame, rules: Rules) -> DataFrame:
+    """Events with the values of the row after them, where some events keep earlier values."""
+    if not rules.patches and not rules.keeps:
+        return marked
+    does, good = F.col("_does"), F.col("_wrong").isNull()
+    eras = ["_of", "_era"] if rules.clears else ["_of"]
+    begins = good & ((does == GOES) | ((does != PATCHES) & F.col("_kept").isNull()))
+    to_here = Window.partitionBy(*eras).orderBy(*rules.order).rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    staged = marked.withColumn("_part_of", F.sum(begins.cast("int")).over(to_here))
+    among = Window.partitionBy(*eras, "_part_of").orderBy(*rules.order).rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    first = F.col("_part_of") == 0
+    first = first & (F.col("_era") == 0) if rules.clears else first
+    has_old = _OLD in marked.columns
+    types = {field.name: field.dataType.typeName() for field in marked.schema.fields if field.name in rules.names}
+    values = {}
+    for name in (name for name in rules.names if name not in _OWN_PLACE):
+        told = F.when(good & (does != GOES) & ~_keeps(name, rules, is_text=types[name] == "string"), F.struct(column(name).alias("v")))
+        newest = F.last(told, ignorenulls=True).over(among)
+        values[name] = newest
+    staged = staged.withColumns({f"_new_{at}": value for at, value in enumerate(values.values())})
+    merged = {}
+    for at, name in enumerate(values):
+        newest = F.col(f"_new_{at}")
+        old = F.when(first, F.col(_OLD).getField(name)) if has_old else F.lit(None)
+        merged[name] = F.when(newest.isNotNull(), newest.getField("v")).otherwise(old)
+    shown = {name: merged.get(name, column(name)) for name in marked.columns}
+    is_partial = good & ((does == PATCHES) | F.col("_kept").isNotNull())
+    return staged.select(*(F.when(is_partial, value).otherwise(column(name)).alias(name) if name in merged else column(name) for name, value in shown.items()))
+
+
+def _keeps(name: str, rules: Rules, *, is_text: bool) -> Column:
+    """Whether an event keeps the value that a column had."""
+    empty = column(name).isNull() | (column(name) == "") if rules.empty_is_null and is_text else column(name).isNull()
+    keeps = (F.col("_does") == PATCHES) & empty
+    if not rules.keeps:
+        return keeps
+    data = rules.event_time if name == "_event_time" else name.removeprefix(CK)
+    return keeps if data is None else keeps | F.coalesce(F.col("_kept").contains(f"{SEPARATOR}{data}{SEPARATOR}"), F.lit(False))
+
+
+def _with_codes(marked: DataFrame, stood: DataFrame | None, rules: Rules) -> DataFrame:
+    final, known = F.col("_final"), F.col("_known")
+    stays = F.col("_does") != GOES
+    stays = stays & ~F.col("_wiped") if rules.clears else stays
+    bad = F.when(F.col("_wrong").isNotNull() & ~F.col("_stale"), REJECT)
+    if stood is None:
+        codes = [F.when(final & stays, 0), bad]
+    else:
+        same = alike(F.col("_old_print"), fingerprint(marked, rules.compared), len(parts(stood, rules.compared)))
+        corrected = final & stays & known & ~same
+        codes = [F.when(final & stays & ~known, 0), F.when(final & ~stays & known, 1), F.when(corrected, 2), F.when(corrected, 3), bad]
+    return marked.withColumn("_codes", F.array_compact(F.array(*codes)))
+
+
+def unfound(marked: DataFrame) -> DataFrame:
+    """The new corrections that found nothing to correct, of replayed events."""
+    return marked.where(F.col("_fresh") & F.col("_expects") & ~F.col("_stood") & F.col("_wrong").isNull())
+

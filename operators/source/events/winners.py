@@ -1,0 +1,181 @@
+"""The newest event of each key decides: by version, else by place. What is kept is one row a key, deletions among them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from changelog.columns import column
+from changelog.frames import any_of, chosen, united
+from changelog.lazy_imports import F
+from changelog.spark_algebra import diff
+from operators.source.events.columns import ACTIVATES, GOES, STANDS, TRUNCATES
+from operators.source.events.frames import as_events
+from operators.source.events.replay import op_rows, replayed
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from operators.source.events.deliveries import Delivery
+
+KEPT: Final = ("_does", "_version", "_stream", "_anchor", "_turn", "_file", "_row", "_part")
+"""What is kept of an event beside its key."""
+_TOGETHER: Final = b"\xfe"
+"""The first byte of what is kept under no key: truncations, activated versions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clearing:
+    """A truncation, or the activation of a version of a stream."""
+
+    does: int
+    version: bytes | None
+    stream: int | None
+    place: tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Winners:
+    """The new events of a source."""
+
+    delivery: Delivery
+
+    def op_rows(self) -> DataFrame:
+        """The op rows. Stores what is to be remembered."""
+        delivery, request = self.delivery, self.delivery.request
+        fresh = delivery.placed(delivery.events, fresh=True)
+        kept = request.memory.latest() if request.memory is not None else None
+        together = F.col("_does").isin(TRUNCATES, ACTIVATES)
+        earlier = None if kept is None else delivery.in_order(chosen(kept, ["_key", *KEPT]))
+        new = self._clearings(fresh.where(together)) if request.config.feed in ("debezium", "singer") else []
+        old = [] if earlier is None or request.config.feed not in ("debezium", "singer") else self._clearings(earlier.where(together))
+        keyed = fresh.where(~together) if request.config.feed else fresh
+        known = None if earlier is None else earlier.where(~together)
+        if request.rebuilt:
+            return self._again(keyed, known, new, old)
+        return self._follow(keyed, known, new, old)
+
+    def _clearings(self, rows: DataFrame) -> list[Clearing]:
+        names = ["_does", "_version", "_stream", "_place", "_turn", "_row"]
+        found = self.delivery.request.engine.to_arrow(rows.select(*names)).to_pylist()
+        return [Clearing(one["_does"], one["_version"], one["_stream"], (one["_place"], one["_turn"], one["_row"])) for one in found]
+
+    def _follow(self, fresh: DataFrame, known: DataFrame | None, new: Sequence[Clearing], old: Sequence[Clearing]) -> DataFrame:
+        """The op rows of new events after earlier ones."""
+        delivery, stood = self.delivery, self.delivery.request.prior_rows
+        events = fresh if known is None else self._newer(fresh, known)
+        rules = delivery.rules
+        if new or old:
+            events = events.withColumns({"_wiped": self._is_wiped([*new, *old]), "_era": F.lit(0)})
+            rules = replace(rules, clears=True)
+        events = events.withColumn("_injected", F.lit(False))
+        if new and known is not None and stood is not None:
+            gone = known.where((F.col("_does") == STANDS) & self._is_wiped(new))
+            told = {"_of": F.col("_key"), "_does": F.lit(GOES), "_wiped": F.lit(True), "_era": F.lit(0), "_injected": F.lit(True)}
+            events = united(events, as_events(gone, events.columns, told, events))
+        marked = replayed(events, stood, rules)
+        delivery.warn(marked)
+        self._remember(marked, fresh=delivery.events)
+        return op_rows(marked, rules, has_old=stood is not None)
+
+    def _newer(self, fresh: DataFrame, known: DataFrame) -> DataFrame:
+        """The new events that come behind the kept ones of their keys."""
+        names = [*(["_version"] if self.delivery.rules.by_version else []), "_place", "_turn", "_row"]
+        slim = known.select(F.col("_key").alias("_of"), *(column(name).alias(f"_kept{name}") for name in names))
+        both = fresh.join(slim, "_of", "left")
+        unknown, later = F.col("_kept_row").isNull(), F.lit(False)
+        for name in reversed(names):
+            new, old = column(name), column(f"_kept{name}")
+            bigger = F.when(new.isNull(), False).when(old.isNull(), True).otherwise(new > old)
+            later = bigger | (new.eqNullSafe(old) & later)
+        return chosen(both.where(unknown | later), fresh.columns)
+
+    def _is_wiped(self, clearings: Sequence[Clearing]) -> Column:
+        """Whether one of some clearings takes an event back."""
+        versions = [one.version for one in clearings if one.does == TRUNCATES and one.version is not None]
+        by_version = [F.col("_version") <= F.lit(max(versions))] if versions else []
+        return F.coalesce(any_of([*by_version, *map(_is_before, _frontier([one for one in clearings if one.does == ACTIVATES]))]), F.lit(False))
+
+    def _remember(self, marked: DataFrame, fresh: DataFrame, left: DataFrame | None = None) -> None:
+        """Store the newest event of each key, and the clearings."""
+        delivery, request = self.delivery, self.delivery.request
+        final = marked.where(F.col("_final") & ~F.col("_injected") & F.col("_error").isNull())
+        rows = final.select(F.col("_of").alias("_key"), *map(column, KEPT))
+        if request.config.feed in ("debezium", "singer"):
+            together = fresh.where(F.col("_does").isin(TRUNCATES, ACTIVATES))
+            place = F.concat(F.lit(_TOGETHER), F.col("_file").cast("binary"), F.lit(b"\x00"), F.col("_row").cast("string").cast("binary"), F.lit(b"\x00"), F.col("_turn").cast("string").cast("binary"))
+            rows = united(rows, together.select(place.alias("_key"), *map(column, KEPT)))
+        if left is not None:
+            rows = united(rows, left)
+        if request.memory is not None:
+            request.memory.keep(rows, delivery.count if left is None else None)
+
+    def _again(self, fresh: DataFrame, known: DataFrame | None, new: Sequence[Clearing], old: Sequence[Clearing]) -> DataFrame:
+        """The op rows of an edited source: all present files, and what is kept of files that are gone."""
+        delivery, request = self.delivery, self.delivery.request
+        stood, gone = request.prior_rows, delivery.gone
+        events, rules = fresh, delivery.rules
+        clearings = [*new, *(one for one in old if delivery.is_gone(one.place[0]))]
+        left = None
+        if stood is not None and gone:
+            events = united(events, self._left(events, known, stood, gone))
+        if clearings:
+            events = events.withColumns({"_wiped": self._is_wiped(clearings), "_era": F.lit(0)})
+            rules = replace(rules, clears=True)
+        events = events.withColumn("_injected", F.lit(False))
+        if request.memory is not None:
+            left = self._gone_clearings(gone) if gone and old else None
+            request.memory.forget()
+        marked = replayed(events, None, rules)
+        delivery.warn(marked)
+        self._remember(marked, delivery.events, left)
+        after = op_rows(marked, rules, has_old=False)
+        return after if stood is None else diff(stood, after.drop("_op"), request.cause, compare=rules.compared)
+
+    def _gone_clearings(self, gone: Sequence[str]) -> DataFrame | None:
+        """The kept clearings of files that are gone, on the driver: their table is emptied."""
+        request = self.delivery.request
+        kept = request.memory.latest() if request.memory is not None else None
+        if kept is None:
+            return None
+        rows = kept.where(F.col("_does").isin(TRUNCATES, ACTIVATES) & F.col("_file").isin(list(gone))).select("_key", *map(column, KEPT))
+        return request.engine.from_arrow(request.engine.to_arrow(rows))
+
+    def _left(self, events: DataFrame, known: DataFrame | None, stood: DataFrame, gone: Sequence[str]) -> DataFrame:
+        """What is kept of files that are gone as events, with the live rows of their keys; and rows of such files that nothing is kept."""
+        engine = self.delivery.request.engine
+        rows = stood.where(F.col("_file").isin(list(gone)))
+        plain = {"_of": F.col("_key"), "_does": F.lit(STANDS), "_anchor": F.col("_file"), "_turn": F.lit(0), "_version": self._version_of()}
+        if known is None:
+            return self.delivery.in_order(as_events(rows, [name for name in events.columns if name != "_place"], plain, events))
+        there = engine.from_arrow(engine.to_arrow(known.where(F.col("_file").isin(list(gone))).select("_key", *map(column, KEPT))))
+        image = [name for name in stood.columns if name not in (*KEPT, "_epoch")]
+        met = there.join(rows.select(*map(column, image)), "_key", "left")
+        told = {"_of": F.col("_key")}
+        lost = rows.join(there.select("_key"), "_key", "left_anti")
+        names = [name for name in events.columns if name != "_place"]
+        return self.delivery.in_order(united(as_events(met, names, told, events), as_events(lost, names, plain, events)), events.columns)
+
+    def _version_of(self) -> Column:
+        """The version of a row, where columns say it."""
+        return F.lit(None)
+
+
+def _is_before(clearing: Clearing) -> Column:
+    """Whether an event of an older version of the stream comes before its activation."""
+    names = ("_place", "_turn", "_row")
+    before: Column = F.lit(False)
+    for name, bound in zip(reversed(names), reversed(clearing.place), strict=True):
+        before = (F.col(name) < bound) | ((F.col(name) == bound) & before)
+    return before & (F.col("_stream").isNull() | (F.col("_stream") < F.lit(clearing.stream)))
+
+
+def _frontier(activations: Sequence[Clearing]) -> list[Clearing]:
+    """The activations that none with a later place and as high a version makes needless."""
+    found: list[Clearing] = []
+    for one in sorted(activations, key=lambda one: (one.place, one.stream or 0), reverse=True):
+        if not found or (one.stream or 0) > (found[-1].stream or 0):
+            found.append(one)
+    return found
+

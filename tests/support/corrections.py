@@ -1,0 +1,158 @@
+"""Plain Python models of deliveries that correct others: groups of operations, versions, change feeds, scopes. Random histories for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+
+Record = dict[str, Any]
+Files = dict[str, list[Record]]
+"""The records of each file, by name."""
+NAMES = ("a", "b", "c", "d", "e", "f")
+COLUMNS = ("id", "code", "of", "v", "w")
+SOURCES = {
+    "plain": "{strategy: changelog, primary_key: [id], op: code, ops: {append: [N], correct: [C], retract: [X], ignore: [I]}}",
+    "strict": "{strategy: changelog, primary_key: [id], op: code, on_unknown: reject, ops: {append: [N], correct: [C], patch: [P], retract: [X], ignore: [I]}}",
+    "lax": "{strategy: changelog, primary_key: [id], op: code, on_unknown: {retract: ignore}, ops: {append: [N], correct: [C], patch: [P], retract: [X], ignore: [I]}}",
+    "named": "{strategy: changelog, primary_key: [id], op: code, of: {id: of}, ops: {append: [N], correct: [C], patch: [P], retract: [X], ignore: [I]}}",
+    "replaced": "{strategy: changelog, primary_key: [id], op: code, of: {id: of}, on_unknown: reject, ops: {append: [N], correct: [C], patch: [P], retract: [X], ignore: [I]}}",
+    "versions": "{strategy: changelog, primary_key: [id], op: code, version_field: v, ops: {append: [N], correct: [C], retract: [X], ignore: [I, P]}}",
+    "checked": "{strategy: changelog, primary_key: [id], op: code, of: {id: of}, version_field: v, on_unknown: reject, ops: {append: [N], correct: [C], retract: [X], ignore: [I, P]}}",
+    "newest": "{strategy: upsert, primary_key: [id], version_field: v, deleted: 'code == \"X\"'}",
+}
+"""The `merge` of each source."""
+KNOWN = {"N", "C", "P", "X", "I"}
+
+_SOURCE = """\
+  - type: source
+    name: NAME
+    config:
+      name: NAME
+      type: csv
+      glob: NAME/*.csv
+      files: { on_no_match: skip }
+      on_unmapped: { mode: drop }
+      merge: MERGE
+      schema: [{ name: id, type: int }, { name: code, type: string }, { name: of, type: int }, { name: v, type: int }, { name: w, type: string }]
+  - type: output
+    name: NAME_out
+    input: NAME
+    config: { name: NAME_out, type: csv, path: out/NAME.csv }
+"""
+
+
+def pipeline(names: Sequence[str] = tuple(SOURCES)) -> str:
+    """The text of a pipeline with some of the sources."""
+    sources = "".join(_SOURCE.replace("NAME", name).replace("MERGE", SOURCES[name]) for name in names)
+    return f"pipeline: {{ name: corrections }}\nnodes:\n{sources}error_handling: {{ strategy: continue, dlq: {{ path: out/rejected.csv }} }}\n"
+
+
+records = st.fixed_dictionaries(
+    {
+        "id": st.sampled_from([1, 2, 3, 1, 2, 3, None]),
+        "code": st.sampled_from(["N", "N", "C", "C", "P", "X", "X", "I", "?"]),
+        "of": st.sampled_from([None, None, 1, 2, 3]),
+        "v": st.sampled_from([None, 0, 1, 2, 3, 4]),
+        "w": st.sampled_from(["", "x", "y"]),
+    }
+)
+
+
+@st.composite
+def deliveries(draw: st.DrawFn, most: int = 5) -> list[Files]:
+    """What is delivered in each run: files in any order, none of them twice."""
+    names = draw(st.permutations(NAMES[: draw(st.integers(2, most))]))
+    cuts = sorted(draw(st.sets(st.integers(1, len(names) - 1), max_size=3)))
+    files = {name: draw(st.lists(records, min_size=1, max_size=4)) for name in names}
+    return [{name: files[name] for name in names[start:end]} for start, end in zip([0, *cuts], [*cuts, len(names)], strict=True)]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a source holds: live records by key, and rejects (file, row, category)."""
+
+    live: dict[int, Record]
+    rejects: set[tuple[str, int, str]]
+
+
+def replayed(source: str, files: Files) -> Outcome:
+    """What a full run over files makes of them."""
+    rejects, events = set[tuple[str, int, str]](), []
+    versioned = source in ("versions", "checked", "newest")
+    for name in sorted(files):
+        for row, record in enumerate(files[name], 1):
+            wrong = _wrong(source, record, versioned=versioned)
+            if wrong:
+                rejects.add((name, row, wrong))
+            elif not _passed(source, record):
+                events.append((record["v"] if versioned else 0, name, row, record))
+    live: dict[int, Record] = {}
+    for _, name, row, record in sorted(events, key=lambda event: event[:3]):
+        wrong = _apply(source, live, record, versioned=versioned)
+        if wrong:
+            rejects.add((name, row, wrong))
+    return Outcome(live, rejects)
+
+
+def _passed(source: str, record: Record) -> bool:
+    passed = {"versions": "IP", "checked": "IP", "newest": ""}.get(source, "I")
+    return record["code"] in passed
+
+
+def _wrong(source: str, record: Record, *, versioned: bool) -> str:
+    """Why a record is rejected whatever is live."""
+    if source != "newest" and (record["code"] not in KNOWN or (source == "plain" and record["code"] == "P")):
+        return "unknown_operation"
+    if _passed(source, record):
+        return ""
+    if versioned and record["v"] is None:
+        return "null_version"
+    return "null_primary_key" if _key(source, record) is None or (record["code"] in "NC" and record["id"] is None) else ""
+
+
+def _key(source: str, record: Record) -> int | None:
+    """The key that a record acts on."""
+    names = source in ("named", "replaced", "checked") and record["code"] in ("X", "P")
+    found = record["of"] if names and record["of"] is not None else record["id"]
+    return None if found is None else int(found)
+
+
+def _apply(source: str, live: dict[int, Record], record: Record, *, versioned: bool) -> str:
+    """Apply a record; why it is rejected."""
+    strict = source in ("strict", "replaced", "checked")
+    key, code = _key(source, record), record["code"]
+    assert key is not None
+    if code == "X":
+        gone = live.pop(key, None)
+        return "retraction_of_unknown_key" if gone is None and not versioned and source != "lax" else ""
+    if code == "P" and source != "newest":
+        return _patch(live, key, record, strict=strict)
+    meant = record["of"] if source in ("named", "replaced", "checked") and code == "C" and record["of"] is not None else key
+    if code == "C" and strict and meant not in live:
+        return "correction_of_unknown_key"
+    if code == "C":
+        live.pop(meant, None)
+    live[key] = record
+    return ""
+
+
+def _patch(live: dict[int, Record], key: int, record: Record, *, strict: bool) -> str:
+    if key not in live and strict:
+        return "correction_of_unknown_key"
+    old = live.get(key, dict.fromkeys(COLUMNS))
+    live[key] = {name: old[name] if record[name] is None or (record[name] == "" and old[name] is not None) else record[name] for name in COLUMNS} | {"id": key}
+    return ""
+
+
+def shown(live: Mapping[int, Record]) -> list[dict[str, str]]:
+    """Records as the output file has them."""
+    return [{name: "" if live[key][name] is None else str(live[key][name]) for name in COLUMNS} for key in sorted(live)]
+
+
+def json_lines(messages: Sequence[Any]) -> str:
+    """Messages as a file."""
+    return "".join(json.dumps(message) + "\n" for message in messages)
