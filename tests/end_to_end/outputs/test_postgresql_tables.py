@@ -1,0 +1,141 @@
+"""Tables of a PostgreSQL: mirrors and op rows, whatever dies, is refused or is changed by somebody else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from errata.core.failures import StorageFailed
+from tests.support import database_tables as tables
+
+pytestmark = pytest.mark.servers
+KIND = "postgresql"
+
+
+@pytest.mark.parametrize("mode", ["key"])
+def test_a_mirror_is_the_live_rows(mode: str, tmp_path: Path) -> None:
+    tables.check_random_script(KIND, mode, 2, tmp_path)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("mode", tables.MODES)
+@pytest.mark.parametrize("seed", range(3, 7))
+def test_a_mirror_is_the_live_rows_of_more_scripts(mode: str, seed: int, tmp_path: Path) -> None:
+    tables.check_random_script(KIND, mode, seed, tmp_path)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("mode", tables.MODES)
+def test_a_run_may_die_at_every_step(mode: str, tmp_path: Path) -> None:
+    tables.check_kills(KIND, mode, tmp_path)
+
+
+def test_op_rows_stand_once(tmp_path: Path) -> None:
+    tables.check_op_rows(KIND, tmp_path)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("form", ["flink", "debezium"])
+def test_forms_of_op_rows(form: str, tmp_path: Path) -> None:
+    tables.check_forms(KIND, form, tmp_path)
+
+
+def test_a_constraint_of_somebody_else(tmp_path: Path) -> None:
+    tables.check_constraint(KIND, tmp_path)
+
+
+@pytest.mark.deep
+def test_two_rows_exchange_a_unique_value(tmp_path: Path) -> None:
+    tables.check_swapped(KIND, tmp_path)
+
+
+@pytest.mark.deep
+def test_somebody_else_changed_the_table(tmp_path: Path) -> None:
+    tables.check_changed_by_another(KIND, tmp_path)
+
+
+@pytest.mark.deep
+def test_what_is_refused_before_the_commit(tmp_path: Path) -> None:
+    tables.check_refused_before_the_commit(KIND, tmp_path)
+
+
+@pytest.mark.deep
+def test_edits_of_columns(tmp_path: Path) -> None:
+    tables.check_edited(KIND, tmp_path)
+
+
+@pytest.mark.deep
+def test_verify_reads_mirrors(tmp_path: Path) -> None:
+    tables.check_verify(KIND, tmp_path)
+
+
+def test_a_view_that_needs_a_column_keeps_it(tmp_path: Path) -> None:
+    folder, database = tables.made(KIND, tmp_path)
+    tables.lay(folder, tables.FIRST)
+    folder.run()
+    database.do("CREATE VIEW mine AS SELECT amount FROM report", "CREATE INDEX regions ON report (region)")
+    text = folder.text("pipeline.yaml")
+    folder.write("pipeline.yaml", text.replace("primary_key: [id]}}\n  - {type: output, name: all", "primary_key: [id], exclude: [amount]}}\n  - {type: output, name: all"))
+    with pytest.raises(StorageFailed, match=r"E616.*report.*holds epoch 1"):
+        folder.run()
+    assert tables.stored(database) == Counter(tables.FIRST)
+    database.do("DROP VIEW mine")
+    folder.run()
+    assert Counter(database.ask("SELECT * FROM report")) == Counter([(1, "north"), (2, "south"), (3, "north")])
+    assert database.ask("SELECT count(*) FROM pg_indexes WHERE indexname = 'regions'") == [(1,)]
+
+
+@pytest.mark.deep
+def test_children_of_a_corrected_row_stay(tmp_path: Path) -> None:
+    folder, database = tables.made(KIND, tmp_path)
+    tables.lay(folder, tables.FIRST)
+    folder.run()
+    database.do("CREATE TABLE child (parent bigint REFERENCES report (id) ON DELETE CASCADE)", "INSERT INTO child VALUES (1), (2), (3)")
+    tables.lay(folder, tables.SECOND)
+    folder.run()
+    assert sorted(database.ask("SELECT parent FROM child")) == [(1,), (2,)]
+
+
+def test_a_deferred_constraint_refuses_at_the_commit(tmp_path: Path) -> None:
+    folder, database = tables.made(KIND, tmp_path)
+    tables.lay(folder, tables.FIRST)
+    folder.run()
+    database.do("CREATE TABLE child (parent bigint REFERENCES report (id) DEFERRABLE INITIALLY DEFERRED)", "INSERT INTO child VALUES (3)")
+    tables.lay(folder, tables.SECOND)
+    with pytest.raises(StorageFailed, match=r"E613.*still holds epoch 1"):
+        folder.run()
+    assert tables.stored(database) == Counter(tables.FIRST)
+    database.do("DELETE FROM child")
+    folder.run()
+    assert tables.stored(database) == Counter(tables.SECOND)
+
+
+@pytest.mark.deep
+def test_values_and_names_that_it_cannot_hold(tmp_path: Path) -> None:
+    folder, _ = tables.made(KIND, tmp_path)
+    folder.write("orders.csv", 'id,region,amount\n1,"a\x00b",1\n')
+    with pytest.raises(StorageFailed, match=r"E614.*region.*id=1"):
+        folder.run()
+    tables.lay(folder, tables.FIRST)
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("primary_key: [id]}}", f"primary_key: [id], mapping: {{{'x' * 64}: region}}}}}}"))
+    with pytest.raises(StorageFailed, match=r"E614.*63 bytes"):
+        folder.run()
+
+
+def test_a_schema_is_made_and_types_are_as_documented(tmp_path: Path) -> None:
+    folder, database = tables.made(KIND, tmp_path)
+    schema = "[{name: id, type: int}, {name: price, type: decimal, scale: 2}, {name: rate, type: float}, {name: ok, type: bool}, {name: day, type: date}, {name: at, type: date_time}, {name: note, type: string}, {name: tags, type: array}, {name: m, type: map}]"
+    text = folder.text("pipeline.yaml").replace("type: csv\n      path: orders.csv", "type: json\n      path: orders.json\n      options: {format: array}").replace("table: report", "table: sales.report").replace("path: out/all.csv", "path: out/all.csv, exclude: [m]")
+    folder.write("pipeline.yaml", text.replace("[{name: id, type: int}, {name: region, type: string}, {name: amount, type: int}]", schema))
+    one = '{"id":1,"price":12.5,"rate":0.1,"ok":true,"day":"2026-03-01","at":"2026-03-01T14:30:00","note":"a","tags":[1,"x"],"m":{"b":1,"a":2}}'
+    folder.write("orders.json", f'[{one}, {{"id":2}}]')
+    folder.run()
+    types = database.ask("SELECT pg_typeof(price)::text, pg_typeof(rate)::text, pg_typeof(at)::text, pg_typeof(m)::text, price::text, m::text, tags::text FROM sales.report WHERE id = 1")
+    assert types == [("numeric", "double precision", "timestamp with time zone", "json", "12.50", '{"b":1,"a":2}', '[1,"x"]')]
+    assert database.ask("SELECT price, rate, ok, day, at, note, tags, m FROM sales.report WHERE id = 2") == [(None,) * 8]
+    folder.write("orders.json", f"[{one.replace('12.5', '13')}]")
+    folder.run()
+    assert database.ask("SELECT id, price::text FROM sales.report") == [(1, "13.00")]
+    assert folder.violations() == []
