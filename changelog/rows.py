@@ -11,7 +11,7 @@ from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, Protocol
 
 from changelog.columns import column
-from changelog.frames import Batches, chosen, known, of_keys, told, united, without
+from changelog.frames import Batches, any_of, chosen, known, of_keys, told, united, without
 from changelog.lazy_imports import F, pa, pc
 
 if TYPE_CHECKING:
@@ -21,15 +21,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many rows are handled on the driver.
+    """How many rows are handled on the driver, and how much is kept of a group.
 
     Attributes:
         small_rows: Tables and deltas of at most this size are read, written and held on the driver. A table library needs milliseconds, an engine a job.
         driver_rows: What small deltas lead to is held on the driver up to this size. An engine would compute it once for each reader.
+        best_values: The number of best values of a group that an aggregate keeps.
+        best_bytes: An aggregate keeps best texts of a group up to this size together, and one of any size.
+        sorted_rows: The best values of groups are found by sorting in tables of at most this size. Of larger tables only the single best value is found.
     """
 
     small_rows: int = 10_000
     driver_rows: int = 100_000
+    best_values: int = 16
+    best_bytes: int = 4_096
+    sorted_rows: int = 20_000_000
 
     def are_small(self, rows: int | None) -> bool:
         """Whether a number of rows is small; None, an unknown number, is not."""
@@ -122,7 +128,7 @@ def has_value(name: str, value: str | int) -> Predicate:
 def some_set(names: Sequence[str]) -> Predicate:
     """Whether one of some columns is not null."""
     return Predicate(
-        lambda: F.coalesce(*(column(name).cast("string") for name in names)).isNotNull(),
+        lambda: any_of([column(name).isNotNull() for name in names]),
         lambda table: reduce(pc.or_, (pc.is_valid(table.column(name)) for name in names)),
     )
 

@@ -22,6 +22,7 @@ Cells are separated by `|`, and an empty cell is null. A key is the bytes of its
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +32,7 @@ from changelog.algebra import fold, latest
 from changelog.columns import EPOCH, KEY, OP
 from changelog.lazy_imports import pa, pc
 from changelog.ops import BY_SYMBOL, Op
-from changelog.rows import Rows
+from changelog.rows import Limits, Rows
 from cxl import CxlErrors
 from cxl.types.types import Schema, parse_type
 from operators.core.binding import Binding, ConfigPath
@@ -97,10 +98,17 @@ def check(engine: Engine, operator: Operator, history: str, inputs: Sequence[str
 
 @dataclass
 class Memory:
-    """The changelogs of an operator and its inputs, and its states, as Arrow tables. It is the operator's context too."""
+    """The changelogs of an operator and its inputs, and its states, as Arrow tables. It is the operator's context too.
+
+    Attributes:
+        limits: What the operator keeps on the driver and of a group.
+        few: Whether deltas count as small.
+    """
 
     engine: Engine
     operator: Operator
+    limits: Limits = field(default_factory=Limits)
+    few: bool = True
     epoch: int = 0
     inputs: list[pa.Table] = field(default_factory=list)
     deltas: list[pa.Table] = field(default_factory=list)
@@ -129,6 +137,10 @@ class Memory:
     def first(self) -> bool:
         """Whether this is the first step."""
         return self.epoch == 1
+
+    def live_rows(self, index: int) -> int:
+        """The number of op rows of an input: no fewer."""
+        return int(self.inputs[index].num_rows)
 
     def delta(self, index: int) -> Delta | None:
         """The delta of an input; None where it has no rows."""
@@ -168,8 +180,8 @@ class Memory:
         return (rows if isinstance(rows, Rows) else self.rows(rows)).on_driver()
 
     def to_driver_if_small(self, frame: DataFrame) -> Rows:
-        """The rows on the driver."""
-        return self.rows(frame).on_driver()
+        """The rows on the driver, where deltas count as small."""
+        return self.rows(frame).on_driver() if self.few else self.rows(frame)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +215,7 @@ class _Problems:
 
 
 def _schema(text: str) -> Schema:
-    return Schema((name.strip(), parse_type(type_.strip()).or_null) for name, _, type_ in (column.partition(":") for column in text.split(",")))
+    return Schema((name.strip(), parse_type(type_.strip()).or_null) for name, _, type_ in (column.partition(":") for column in re.split(r",(?![^(]*\))", text)))
 
 
 def _steps(history: str, inputs: Sequence[str]) -> Iterator[_Step]:

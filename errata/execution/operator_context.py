@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from changelog.lazy_imports import pa
-from changelog.rows import Rows
+from changelog.rows import Limits, Rows
 from errata.plan.plan import Node
 from errata.plan.steps import NodeStep
 from errata.state.node_tables import qualify_input, stored_rows, visible_rows, without_removed
@@ -37,6 +37,15 @@ class NodeContext:
     def first(self) -> bool:
         """Whether the node had no rows before."""
         return self.stage.action == "first"
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of the engine."""
+        return self.run.engine.limits
+
+    def live_rows(self, index: int) -> int | None:
+        """An upper bound of the live rows of an input, this run's included."""
+        return self.run.live_bound(self.node.inputs[index][0])
 
     def delta(self, index: int) -> Delta | None:
         """The delta of an input port."""

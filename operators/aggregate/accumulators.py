@@ -1,7 +1,7 @@
 """Aggregate functions as columns: exact accumulators that can be retracted, and functions of all rows of a group.
 
-An accumulator is a few bigint columns that add up over rows with weight 1 or -1, so a retraction subtracts its contribution. The other functions need the
-rows of the group in order.
+An accumulator is a few bigint columns that add up over rows with weight 1 or -1, so a retraction subtracts its contribution. `best_values` keeps
+lists beside them. The other functions need the rows of the group in order.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from changelog.lazy_imports import F, np, pa
 from cxl.typed.rewrite import shape
 from cxl.typed.tree import AggregateUse
 from cxl.types.types import Kind
+from operators.aggregate.best_values import BestValues, best_values
 from operators.aggregate.decimal_accumulators import decimal_accumulator
+from operators.aggregate.native_extremes import greatest_value, least_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -259,10 +261,10 @@ def added_once(calls: Sequence[AggregateUse], accumulators: Sequence[Accumulator
 
     `ranges` are the value ranges of argument columns, where known.
     """
-    first: dict[tuple[type[Accumulator], str], Accumulator] = {}
+    first: dict[tuple[type[Accumulator], bool, str], Accumulator] = {}
     found: dict[str, str | None] = {}
     for use, one in zip(calls, accumulators, strict=True):
-        like, unused = first.setdefault((type(one), repr(shape(use.args))), one), one.unused(ranges)
+        like, unused = first.setdefault((type(one), isinstance(one, BestValues) and one.with_nulls, repr(shape(use.args))), one), one.unused(ranges)
         found |= {name: None if name in unused else source for name, source in zip(one.columns, like.columns, strict=True)}
     return found
 
@@ -283,7 +285,7 @@ def rounded(accumulators: Iterable[Accumulator]) -> list[Rounded]:
 
 
 def accumulator(use: AggregateUse) -> Accumulator | None:
-    """The accumulator of a call; None where it needs the rows (min, max, collect, ...) or a dynamic argument."""
+    """The sums of a call; None where it has none (min, max, collect, ...) or a dynamic argument."""
     name = use.function.name
     if name not in RETRACTABLE or any(arg.type.is_dynamic for arg in use.args if name != "count"):
         return None
@@ -298,30 +300,23 @@ def accumulator(use: AggregateUse) -> Accumulator | None:
     return Sum(use.column, use.columns[0], total, mean=name == "avg")
 
 
+def retractable(use: AggregateUse) -> Accumulator | None:
+    """The accumulator of a call, sum or best values; None where the call needs all rows of a group."""
+    return accumulator(use) or best_values(use)
+
+
+def bests_of(accumulators: Iterable[Accumulator]) -> list[BestValues]:
+    """Those accumulators that keep best values."""
+    return [one for one in accumulators if isinstance(one, BestValues)]
+
+
 def native_aggregate(use: AggregateUse) -> Column | None:
     """The aggregate column of a call that the engine computes from the rows; None where Python must (collect, dynamic values)."""
     if use.function.name not in NATIVE or any(arg.type.is_dynamic for arg in use.args):
         return None
     value, key = column(use.columns[0]), F.col("_key")
     by_order = {"first": F.min_by(value, key), "last": F.max_by(value, key)}
-    by_value = {"min": _least(value, use), "max": _greatest(value, use)}
+    floats = use.args[0].type.kind is Kind.FLOAT
+    by_value = {"min": least_value(value, floats=floats), "max": greatest_value(value, floats=floats)}
     some = F.min_by(value, F.when(value.isNotNull(), key))
     return {**by_order, **by_value, "any": some}[use.function.name].alias(use.column)
-
-
-def _least(value: Column, use: AggregateUse) -> Column:
-    """The least value; NaN is greater than every number, which engines do not agree on; of the zeros, which are equal, it is the one without a sign."""
-    if use.args[0].type.kind is not Kind.FLOAT:
-        return F.min(value)
-    return F.coalesce(F.min(F.when(~F.isnan(value), value + F.lit(0.0))), _nan(value))
-
-
-def _greatest(value: Column, use: AggregateUse) -> Column:
-    if use.args[0].type.kind is not Kind.FLOAT:
-        return F.max(value)
-    return F.coalesce(_nan(value), F.max(value + F.lit(0.0)))
-
-
-def _nan(value: Column) -> Column:
-    """NaN for a group that has one, else null: counted, as Sail takes eight times as long for the greatest of bools."""
-    return F.when(F.count(F.when(F.isnan(value), 1)) > 0, F.lit(float("nan")))

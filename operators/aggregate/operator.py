@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from changelog.algebra import insertions
 from changelog.columns import column
 from changelog.exact.ranges import value_ranges
 from changelog.exact.rounding import with_totals
-from changelog.frames import united
+from changelog.frames import any_of, mapped, united
 from changelog.keys.spark import key_column
 from changelog.lazy_imports import F, pa
 from changelog.ops import weight
@@ -19,8 +19,9 @@ from changelog.rows import Rows, begins, is_null
 from changelog.spark_algebra import as_appends
 from cxl import Program
 from cxl.types.types import STRING, Kind, Schema, Type
-from operators.aggregate import small_deltas
-from operators.aggregate.accumulators import Accumulator, accumulator, added_once, rounded
+from operators.aggregate import best_lists, small_deltas
+from operators.aggregate.accumulators import Accumulator, added_once, bests_of, retractable, rounded
+from operators.aggregate.best_values import RECORD, BestValues, best_values
 from operators.aggregate.config import AggregateConfig
 from operators.aggregate.group_functions import first_true, grouped, wrongs
 from operators.aggregate.numeric_arguments import numbers_only
@@ -28,7 +29,7 @@ from operators.aggregate.small_deltas import ROWS
 from operators.core.context import OperatorContext
 from operators.core.delta import Delta
 from operators.core.evaluate import FINALIZE, Evaluated, as_it_is, as_new, error_start, error_text, evaluate
-from operators.core.operator import INEXACT, Keyed, compared, shared_number
+from operators.core.operator import INEXACT, SHARED, Keyed, compared, shared_number
 from operators.core.provenance import of_lookup
 from operators.core.row_type import CK, OWN_HIDDEN, KeyShape, RowType, by_value, key_parts, key_types
 from operators.core.run_values import RunValues
@@ -42,6 +43,12 @@ FROM_STATES = is_null("_error") | begins("_error", error_start(FINALIZE))
 """Whether a live row of an aggregate was made from accumulators. All others are rejected records."""
 
 
+ROWS_AN_ENTRY = 20
+"""A first run keeps at most one entry of a list of best values for this number of rows. More entries would take up to a quarter of its time."""
+WAS = "__was:"
+"""What names of state columns begin with where they are those before a delta."""
+
+
 class Aggregate(Keyed):
     """Groups by fields. `accumulators` is set when every call can be retracted: then only deltas are read."""
 
@@ -52,7 +59,9 @@ class Aggregate(Keyed):
         config: AggregateConfig = spec.config
         groups = {name: row.data[name] for name in config.group_by}
         data = Schema({**groups, **dict(program.output.items())}.items())
-        fingerprint = {"group_by": config.group_by, "cxl": program.normal_text(), "strategy": config.strategy}
+        fingerprint: dict[str, Any] = {"group_by": config.group_by, "cxl": program.normal_text(), "strategy": config.strategy}
+        if config.time_window is None and any(map(best_values, program.calls)) and all(map(retractable, program.calls)):
+            fingerprint |= {"best_values": 1}  # a state without them is made anew
         shape = KeyShape("group", spec.name, tuple(chain.from_iterable(map(key_types, groups.values()))))
         super().__init__(spec.name, (row,), RowType(data, ("_lookup", "_error"), key=shape, sorted_by=tuple(config.group_by)), fingerprint)
         self.program = program
@@ -90,7 +99,7 @@ class Aggregate(Keyed):
     @property
     def accumulators(self) -> list[Accumulator] | None:
         """One accumulator a call, None where some call needs the rows, as sums do that met values beyond their limbs."""
-        found = [accumulator(use) for use in self.program.calls]
+        found = [retractable(use) for use in self.program.calls]
         return None if self.wide_sums or any(one is None for one in found) else [one for one in found if one is not None]
 
     @property
@@ -115,7 +124,8 @@ class Aggregate(Keyed):
     def describe(self) -> Sequence[str]:
         """Group fields, functions, strategy."""
         calls = ", ".join(dict.fromkeys(use.function.name for use in self.program.calls))
-        how = "exact accumulators, retracted by weight" if self.accumulators is not None else "rows of the touched groups are read again"
+        kept = "exact accumulators, retracted by weight" if not any(map(best_values, self.program.calls)) else "exact accumulators and best values, retracted by weight"
+        how = kept if self.accumulators is not None else "rows of the touched groups are read again"
         return (f"group by: {', '.join(self.groups) or '(all rows)'}", f"functions: {calls or 'none'} ({how})")
 
     def bound(self, changes: int, live: int) -> int | None:
@@ -177,11 +187,12 @@ class Aggregate(Keyed):
         delta = context.delta(0)
         frame = delta.frame if delta is not None else as_appends(context.live_input(0), "recompute")
         before = self._arguments(frame, context.values)
-        rows = context.to_driver_if_small(before.good.select("_op", self._key().alias("_key"), *map(column, self.groups), *self._arguments_left()))
+        record = [F.col("_key").alias(RECORD)] if any(one.by_key for one in bests_of(accumulators)) else []
+        rows = context.to_driver_if_small(before.good.select("_op", self._key().alias("_key"), *record, *map(column, self.groups), *self._arguments_left()))
         if rows.are_here:
-            made = self._of_few(context, small_deltas.change(rows.as_table(), list(self.groups), accumulators), accumulators)
+            made = self._of_few(context, rows.as_table(), accumulators)
         else:
-            made = self._of_many(context, self._change(before.good, accumulators, whole=context.first), accumulators)
+            made = self._of_many(context, self._change(context, before.good, accumulators, whole=context.first), accumulators)
         if before.bad is None:
             return made
         bad = context.rows(self._rejected(self.lookup(before.bad, 0, context.values)))
@@ -193,7 +204,7 @@ class Aggregate(Keyed):
         if accumulators is None:
             return super().rebuild(context, cause)
         before = self._arguments(as_appends(context.live_input(0), cause), context.values)
-        change = self._change(before.good, accumulators, whole=True)
+        change = self._change(context, before.good, accumulators, whole=True)
         state = context.keep_state(context.rows(self._carried(change, accumulators)), anew=True, bounds=True).as_frame()
         return compared(context, context.rows(self._with_rejects(self._accumulated(state, accumulators, context.values), before.bad)), cause)
 
@@ -203,30 +214,67 @@ class Aggregate(Keyed):
         done = numbers_only(evaluate(frame, self.program.before, self.inputs[0], self.name, values), self.program.calls, frame, self.name)
         return replace(done, good=done.good.withColumns(numbers)) if numbers else done
 
-    def _change(self, good: DataFrame, accumulators: Sequence[Accumulator], *, whole: bool) -> DataFrame:
-        """What op rows add to the states of their groups. `whole`: they are all there are, so that it pays to see first how far their floats reach."""
+    def _change(self, context: OperatorContext, good: DataFrame, accumulators: Sequence[Accumulator], *, whole: bool) -> DataFrame:
+        """What op rows add to the states of their groups, with lists of best values, or with `BestValues.changes`.
+
+        Args:
+            context: What the operator may look up.
+            good: Op rows with the arguments of the calls.
+            accumulators: One a call.
+            whole: Whether the op rows are all there are. It then pays to see first how far their floats reach.
+        """
         reaching = {use.columns[0] for use in self.program.calls if use.function.name in ("sum", "avg") and use.args[0].type.kind is Kind.FLOAT}
         sources = added_once(self.program.calls, accumulators, value_ranges(good, sorted(reaching)) if whole else {})
-        sign = weight(F.col("_op"))
+        sign, bests = F.lit(1).cast("bigint") if whole else weight(F.col("_op")), bests_of(accumulators)
         parts = [part for one in accumulators for name, part in zip(one.columns, one.contributions(sign), strict=True) if sources[name] == name]
-        return self._sums(good.select(*map(column, self.groups), *parts, sign.alias(ROWS)), sources)
+        ready = good.select(*map(column, self.groups), *parts, *self._ranked(bests), sign.alias(ROWS))
+        if whole:
+            size = self._first_size(context, good, bests)
+            sizes = [(one, 1 if one.is_wide or one.by_key else size) for one in bests]
+            return self._sums(ready, sources, _lists_in(sizes), _lists_of(sizes))
+        changes = [made for one in bests for made in one.changed(column(ROWS))]
+        return self._sums(ready, sources, changes, [column(name) for one in bests for name in one.changes])
 
-    def _sums(self, frame: DataFrame, sources: Mapping[str, str | None]) -> DataFrame:
-        """States added up by group: `_key`, group fields, state columns, `__rows`. `sources`: see `added_once`."""
+    def _ranked(self, bests: Sequence[BestValues]) -> list[Column]:
+        """The columns that best values are found in."""
+        values = [column(name) for name in dict.fromkeys(one.value for one in bests) if name not in self.groups]
+        return [*values, F.col("_key").alias(RECORD)] if any(one.by_key for one in bests) else values
+
+    def _first_size(self, context: OperatorContext, good: DataFrame, bests: Sequence[BestValues]) -> int:
+        """How many best values of a group a first run finds: the best one only where lists would take more than a small part of what the rows take."""
+        rows, size = context.live_rows(0) or 0, self._list_size(context)
+        if size == 1 or all(one.is_wide or one.by_key for one in bests):
+            return 1
+        groups = good.agg(F.approx_count_distinct(F.xxhash64(*map(column, self.groups))).alias("n")).collect()[0]["n"] if self.groups else 1
+        return size if groups * size * len(bests) * ROWS_AN_ENTRY <= rows else 1
+
+    def _list_size(self, context: OperatorContext) -> int:
+        """How many best values of a group are found where the whole input is read: the best one only where sorting takes too much memory."""
+        rows = context.live_rows(0)
+        return context.limits.best_values if rows is not None and rows <= context.limits.sorted_rows else 1
+
+    def _sums(self, frame: DataFrame, sources: Mapping[str, str | None], more: Sequence[Column] = (), made_of_it: Sequence[Column] = ()) -> DataFrame:
+        """States added up by group: `_key`, group fields, state columns, `__rows`, further columns.
+
+        Args:
+            frame: Rows with group fields and the columns to add up.
+            sources: See `added_once`.
+            more: Further aggregates.
+            made_of_it: Further columns, made of these.
+        """
         names = [*(name for name, source in sources.items() if name == source), ROWS]
         sums = [F.sum(column(name)).alias(name) for name in names]
         zero = F.lit(0).cast("bigint")
-        if self.groups:
-            added = frame.groupBy(*map(column, self.groups)).agg(*sums)
-        else:  # over nothing, too
-            added = frame.agg(*sums).select(*(F.coalesce(column(name), zero).alias(name) for name in names))
-        states = [(zero if source is None else column(source)).alias(name) for name, source in (*sources.items(), (ROWS, ROWS))]
-        return added.select(self._key().alias("_key"), *map(column, self.groups), *states)
+        added = frame.groupBy(*map(column, self.groups)).agg(*sums, *more) if self.groups else frame.agg(*sums, *more)
+        totals = {name: column(name) if self.groups else F.coalesce(column(name), zero) for name in names}  # over nothing, too
+        states = [(zero if source is None else totals[source]).alias(name) for name, source in (*sources.items(), (ROWS, ROWS))]
+        return added.select(self._key().alias("_key"), *map(column, self.groups), *states, *made_of_it)
 
     def _carried(self, state: DataFrame, accumulators: Sequence[Accumulator]) -> DataFrame:
         """States in the one form in which they are stored."""
         carried = [part for one in accumulators for part in one.carried()]
-        return state.select("_key", *map(column, self.groups), *carried, column(ROWS))
+        lists = [column(name) for one in bests_of(accumulators) for name in one.lists]
+        return state.select("_key", *map(column, self.groups), *carried, column(ROWS), *lists)
 
     def _of_many(self, context: OperatorContext, change: DataFrame, accumulators: Sequence[Accumulator]) -> Delta:
         """The delta of the groups of a change: sums of op rows as `_sums` gives them."""
@@ -237,13 +285,18 @@ class Aggregate(Keyed):
         prior = context.live_own(state.select(["_key"]).renamed({"_key": "_lookup"})).where(FROM_STATES)
         return Delta.between(prior, context.rows(self._accumulated(state.as_frame(), accumulators, context.values)))
 
-    def _of_few(self, context: OperatorContext, change: pa.Table, accumulators: Sequence[Accumulator]) -> Delta:
-        """The same for a change on the driver: states are added up and prior rows taken back there."""
+    def _of_few(self, context: OperatorContext, op_rows: pa.Table, accumulators: Sequence[Accumulator]) -> Delta:
+        """The same for op rows on the driver: states are added up and prior rows taken back there."""
+        change, bests = small_deltas.change(op_rows, list(self.groups), accumulators), bests_of(accumulators)
         keys = context.rows(change.select(["_key"]))
-        before = None if context.first else context.own_state(keys)
-        states = small_deltas.added(change, None if before is None else before.as_table(), accumulators)
+        known = None if context.first else context.own_state(keys)
+        before = None if known is None else known.as_table()
+        states = best_lists.followed(small_deltas.added(change, before, accumulators), before, op_rows, bests, context.limits)
+        empty = states.filter(pa.array(best_lists.run_out(states, bests)))
+        if empty.num_rows:
+            states = best_lists.refilled(states, context.rows(self._read_lists(context, context.rows(empty), bests)).as_table(), bests, context.limits)
         context.keep_state(context.rows(states), bounds=True)
-        shown = small_deltas.totalled(small_deltas.with_rows(states) if self.groups else states, accumulators)
+        shown = small_deltas.totalled(best_lists.first_ones(small_deltas.with_rows(states) if self.groups else states, bests), accumulators)
         rows = context.rows(self._results(context.rows(shown).as_frame(), accumulators, replace(context.values, settle=as_it_is)))
         if context.first:
             return Delta.insertion(rows)
@@ -251,14 +304,62 @@ class Aggregate(Keyed):
 
     def _merged(self, context: OperatorContext, change: Rows, accumulators: Sequence[Accumulator]) -> Rows:
         """The states of the affected groups after the delta."""
-        before = context.own_state(change.select(["_key"]))
+        before, bests = context.own_state(change.select(["_key"])), bests_of(accumulators)
         names = [name for one in accumulators for name in one.columns]
-        added = change.as_frame() if before is None else self._sums(change.union(before.select(change.columns)).as_frame(), dict(zip(names, names, strict=True)))
+        if bests:
+            added = self._with_lists(context, change.as_frame(), before, names, bests)
+        elif before is None:
+            added = change.as_frame()
+        else:
+            added = self._sums(change.union(before.select(change.columns)).as_frame(), dict(zip(names, names, strict=True)))
         return context.rows(self._carried(added, accumulators))
+
+    def _with_lists(self, context: OperatorContext, change: DataFrame, before: Rows | None, names: Sequence[str], bests: Sequence[BestValues]) -> DataFrame:
+        """The same with lists of best values. Only after retractions may a list have run out. It is read anew."""
+        from pyspark.sql.types import StructType
+
+        sums, lists = [*names, ROWS], [name for one in bests for name in one.lists]
+        if before is None:
+            beside = [F.lit(None).cast(kind).alias(name) for one in bests for name, kind in zip(one.lists, one.list_types, strict=True)]
+            joined = change.select("*", *beside)
+        else:
+            was = before.as_frame().select(F.col("_key").alias("__known"), *(column(name).alias(f"{WAS}{name}") for name in sums), *map(column, lists))
+            totals = [(column(name) + F.coalesce(column(f"{WAS}{name}"), F.lit(0).cast("bigint"))).alias(name) for name in sums]
+            changes = [column(name) for one in bests for name in one.changes]
+            met = change.join(was, F.col("_key") == F.col("__known"), "left")
+            joined = met.select("_key", *map(column, self.groups), *totals, *map(column, lists), *changes)
+        kept = ["_key", *self.groups, *sums, *lists]
+        types = {field.name: field for field in joined.schema}
+        merged = mapped(joined, best_lists.merging(bests, context.limits, kept), StructType([types[name] for name in kept]))
+        delta = context.delta(0)
+        if delta is None or not delta.signed:
+            return merged
+        settled = context.materialized(merged)
+        empty = context.materialized(settled.as_frame().where(any_of([one.has_run_out() for one in bests])))
+        return settled.as_frame() if empty.are_empty() else self._refilled(settled.as_frame(), self._read_lists(context, empty, bests), lists)
+
+    def _refilled(self, states: DataFrame, read: DataFrame, lists: Sequence[str]) -> DataFrame:
+        """States with lists that were read anew in the place of theirs."""
+        new = read.select(F.col("_key").alias("__known"), *(column(name).alias(f"{WAS}{name}") for name in lists))
+        was = F.col("__known").isNotNull()
+        chosen = [F.when(was, column(f"{WAS}{name}")).otherwise(column(name)).alias(name) if name in lists else column(name) for name in states.columns]
+        return states.join(new, F.col("_key") == F.col("__known"), "left").select(*chosen)
+
+    def _read_lists(self, context: OperatorContext, states: Rows, bests: Sequence[BestValues]) -> DataFrame:
+        """The lists of best values of some groups, from the live rows of the input: `_key` and the lists."""
+        groups = self.hashed(states.select(["_key", *self.groups]).as_frame().withColumnRenamed("_key", "_lookup"), 0)
+        live = self.of_affected(context, 0, context.materialized(groups.select("_lookup", SHARED))).drop("_lookup")
+        good = self._arguments(as_appends(live, "recompute"), context.values).good
+        sizes = [(one, self._list_size(context)) for one in bests]
+        ready = good.select(*map(column, self.groups), *self._ranked(bests), F.lit(1).cast("bigint").alias(ROWS))
+        return self._sums(ready, {}, _lists_in(sizes), _lists_of(sizes)).drop(ROWS, *self.groups)
 
     def _accumulated(self, state: DataFrame, accumulators: Sequence[Accumulator], values: RunValues) -> DataFrame:
         """The output rows of states: groups that have rows."""
         alive = state.where(column(ROWS) > 0) if self.groups else state
+        if bests := bests_of(accumulators):
+            lists = {name for one in bests for name in one.lists}
+            alive = alive.select(*(column(name) for name in alive.columns if name not in lists), *(one.first_one() for one in bests))
         return self._results(with_totals(alive, rounded(accumulators)), accumulators, values)
 
     def _results(self, totals: DataFrame, accumulators: Sequence[Accumulator], values: RunValues) -> DataFrame:
@@ -300,6 +401,16 @@ class Aggregate(Keyed):
             return rows
         found = self._rejected(self.lookup(bad, 0, RunValues.none()))
         return united(rows, found.select(*map(column, rows.columns)))
+
+
+def _lists_in(sizes: Sequence[tuple[BestValues, int]]) -> list[Column]:
+    """The aggregates that lists are made of."""
+    return [made for one, size in sizes for made in one.aggregates(size)]
+
+
+def _lists_of(sizes: Sequence[tuple[BestValues, int]]) -> list[Column]:
+    """The lists, from these aggregates."""
+    return [made for one, size in sizes for made in one.listed(size)]
 
 
 def correlation_fields(row: RowType) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from changelog.rows import Rows
+from changelog.rows import Limits, Rows
 from operators.core.delta import Delta
 from operators.core.evaluate import Narrow, as_it_is
 from operators.core.run_values import RunValues
@@ -24,6 +24,13 @@ class OperatorContext(Protocol):
     @property
     def first(self) -> bool:
         """Whether the node had no rows before: the delta is everything, and all of it is `+A`."""
+
+    @property
+    def limits(self) -> Limits:
+        """How many rows are handled on the driver, and how much is kept of a group."""
+
+    def live_rows(self, index: int) -> int | None:
+        """An upper bound of the live rows of an input, this run's included; None where there is none."""
 
     def delta(self, index: int) -> Delta | None:
         """The delta of an input, by its number; None where nothing changed."""

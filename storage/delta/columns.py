@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from changelog.columns import quoted
 from changelog.lazy_imports import F, pa, pc
 from storage.delta.type_changes import JSON, converted, converted_array, in_words
-from storage.engines.arrow import plain, plain_type, timestamp_type
+from storage.engines.arrow import list_type, plain, plain_type, spark_schema, timestamp_type
 from storage.lazy_deltalake import deltalake
 from storage.values.decimals import DIGITS, decimal_type
 
@@ -139,8 +139,13 @@ def _word(column: pa.Field) -> str:
 
 
 def _from_json(column: Mapping[str, Any]) -> pa.Field:
-    kind = column["type"]
-    return pa.field(column["name"], _in_arrow(kind) if isinstance(kind, str) else pa.struct([_from_json(member) for member in kind["fields"]]))
+    return pa.field(column["name"], _kind_from_json(column["type"]))
+
+
+def _kind_from_json(kind: str | Mapping[str, Any]) -> pa.DataType:
+    if isinstance(kind, str):
+        return _in_arrow(kind)
+    return list_type(_kind_from_json(kind["elementType"])) if kind["type"] == "array" else pa.struct([_from_json(member) for member in kind["fields"]])
 
 
 def logical(stored: Field) -> pa.Field:
@@ -152,6 +157,8 @@ def logical(stored: Field) -> pa.Field:
 def _arrow_type(kind: DeltaType, member: Callable[[Field], pa.Field]) -> pa.DataType:
     if isinstance(kind, deltalake.schema.StructType):
         return pa.struct([member(inner) for inner in kind.fields])
+    if isinstance(kind, deltalake.schema.ArrayType):
+        return list_type(_arrow_type(kind.element_type, member))
     if isinstance(kind, deltalake.schema.PrimitiveType):
         return _in_arrow(kind.type)
     raise TypeError(f"a changelog has no columns of type {kind}")
@@ -197,9 +204,15 @@ def _placed(column: pa.Field, known: Mapping[str, Field], taken: set[str]) -> Pl
 
 def _new_field(column: pa.Field, taken: set[str]) -> Field:
     name = _free_name(escaped(column.name), taken)
-    kind: DeltaType = deltalake.schema.PrimitiveType(_in_delta()[column.type]) if column.type in _in_delta() else _new_struct(column.type)
+    kind = _new_type(column.type)
     metadata = {HOLDS: holds(column)} if holds(column) in STRINGS else {}
     return deltalake.schema.Field(name, kind, nullable=True, metadata=metadata if name == column.name else {LOGICAL: column.name} | metadata)
+
+
+def _new_type(kind: pa.DataType) -> DeltaType:
+    if pa.types.is_list(kind):
+        return deltalake.schema.ArrayType(_new_type(kind.value_type), contains_null=True)
+    return deltalake.schema.PrimitiveType(_in_delta()[kind]) if kind in _in_delta() else _new_struct(kind)
 
 
 def _new_struct(kind: pa.StructType) -> StructType:
@@ -296,19 +309,26 @@ def logical_column(where: Placement) -> Column:
 
 
 def _aligned(value: Column, have: pa.DataType, want: pa.DataType) -> Column:
-    if not pa.types.is_struct(want):
-        return value.cast(_in_spark()[want])
-    if have == want:
+    if have == want and not _is_plain(want):
         return value
+    if not pa.types.is_struct(want):
+        return value.cast(_spark_type(want))
     members = [_aligned(value.getField(old.name), old.type, new.type).alias(new.name) for old, new in zip(have, want, strict=True)]
     return F.when(value.isNotNull(), F.struct(*members))
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return kind in _in_spark()
 
 
 def _spark_type(kind: pa.DataType) -> spark_types.DataType | str:
     from pyspark.sql.types import StructType as SparkStruct
 
-    if kind in _in_spark():
+    if _is_plain(kind):
         return _in_spark()[kind]
+    if pa.types.is_list(kind):
+        [field] = spark_schema(pa.schema([pa.field("list", kind)]))
+        return field.dataType
     struct = SparkStruct()
     for member in kind:
         struct = struct.add(member.name, _spark_type(member.type))

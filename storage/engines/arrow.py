@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["MESSAGE_BYTES", "collected", "frame_from_file", "frame_of", "plain", "plain_type", "row_of_nulls", "spark_schema", "timestamp_type"]
+__all__ = ["MESSAGE_BYTES", "collected", "frame_from_file", "frame_of", "list_type", "plain", "plain_type", "row_of_nulls", "spark_schema", "timestamp_type"]
 
 INLINE_BYTES = 1 << 19
 """Tables below this size travel with the query; a server may want larger ones ahead of it."""
@@ -46,9 +46,16 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
         return plain_type(kind.value_type)
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(member.name, plain_type(member.type)) for member in kind])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_list_view(kind):
+        return list_type(plain_type(kind.value_type))
     if pa.types.is_timestamp(kind):
         return timestamp_type()
     return _plain_types().get(kind, kind)
+
+
+def list_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type of lists, with the one name for their elements that engines and tables use."""
+    return pa.list_(pa.field("element", kind))
 
 
 @cache

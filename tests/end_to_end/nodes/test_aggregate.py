@@ -161,6 +161,44 @@ def test_sums_after_each_change_are_those_of_the_rows(small: int, history: list[
         follow(history, adding(), {"o": ["id", "k", "i", "v", "w"]}, sums)
 
 
+BESTS = "emit low = min(v)\\nemit high = max(s)\\nemit one = first(s)\\nemit end = last(v)\\nemit some = any(v)\\nemit n = count(v)\\nemit t = sum(i)\\nemit day = max(d)"
+
+
+def keeping() -> str:
+    """Best values beside sums."""
+    columns = {"id": "int", "k": "string", "i": "int", "v": "float", "s": "string", "d": "date"}
+    return heading("keeping") + source("o", columns) + f'  - {{ type: aggregate, name: groups, input: o, config: {{ group_by: [k], cxl: "{BESTS}" }} }}\n{sink("groups")}'
+
+
+def bests(version: Version) -> dict[str, list[Row]]:
+    """The groups in the order of their keys."""
+    rows = version["o"]
+    return {"groups": [{"k": key, **best_of([row for row in rows if row["k"] == key])} for key in sorted({row["k"] for row in rows})]}
+
+
+def best_of(rows: Sequence[Row]) -> Row:
+    """What the calls make of rows."""
+    given = {name: [row[name] for row in rows if row[name] is not None] for name in ("i", "v", "s", "d")}
+    return {
+        "low": min(given["v"], default=None), "high": max(given["s"], default=None), "one": rows[0]["s"], "end": rows[-1]["v"], "some": given["v"][0] if given["v"] else None,
+        "n": len(given["v"]), "t": sum(given["i"]) if given["i"] else None, "day": max(given["d"], default=None),
+    }  # fmt: skip
+
+
+valued: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries({
+    "id": st.integers(1, 99), "k": st.sampled_from(["a", "b"]), "i": st.sampled_from([None, 1, -1]), "v": st.sampled_from([None, -2.5, 0.5, 1.5, 2.5]),
+    "s": st.sampled_from(["", "p", "q", "qq"]), "d": st.sampled_from([None, "2024-02-29", "2025-01-01"]),
+})  # fmt: skip
+
+
+@pytest.mark.parametrize("limits", [{"best_values": 2}, {"best_values": 2, "small_rows": -1}, {"sorted_rows": 0, "small_rows": -1}], ids=["on the driver", "in the engine", "found one by one"])
+@examples(16, 2)
+@given(history=histories({"o": valued}))
+def test_best_values_after_each_change_are_those_of_the_rows(limits: dict[str, int], history: list[Version]) -> None:
+    with limited(**limits):
+        follow(history, keeping(), {"o": ["id", "k", "i", "v", "s", "d"]}, bests)
+
+
 INF = math.inf
 BEYOND = """\
 pipeline: { name: beyond }

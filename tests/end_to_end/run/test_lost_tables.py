@@ -18,7 +18,7 @@ pipeline: { name: lost }
 nodes:
   - { type: source, name: rows, config: { name: rows, type: csv, path: rows.csv, merge: { primary_key: [id] }, schema: [{ name: id, type: int }, { name: g, type: string }, { name: v, type: int }] } }
   - { type: transform, name: doubled, input: rows, config: { cxl: "emit w = v * 2" } }
-  - { type: aggregate, name: sums, input: doubled, config: { group_by: [g], cxl: "emit total = sum(w)" } }
+  - { type: aggregate, name: sums, input: doubled, config: { group_by: [g], cxl: "emit total = sum(w)\nemit most = max(w)" } }
   - { type: output, name: out, input: sums, config: { name: out, type: csv, path: out.csv } }
 """
 TABLES = ("changelog/rows", "changelog/doubled", "changelog/sums", "changelog/out", "state/sums")
@@ -44,7 +44,7 @@ def test_a_run_ends_and_says_which_table_it_is(folder: Folder, table: str) -> No
     assert caught.value.exit_code == 4
     assert folder.text("out.csv") == kept
     assert folder.run(full_refresh=True).exit_code == 0
-    assert folder.text("out.csv") == "g,total\nb,4\nc,8\n"
+    assert folder.text("out.csv") == "g,total,most\nb,4,4\nc,8,8\n"
     assert folder.violations() == []
 
 
@@ -81,7 +81,7 @@ def test_a_run_ends_over_a_damaged_table_and_a_refresh_repairs_it(folder: Folder
     assert folder.text("out.csv") == kept
     assert "violation" in {row["verdict"] for row in folder.load().verify()}
     assert folder.run(full_refresh=True).exit_code == 0
-    assert folder.text("out.csv") == "g,total\nb,4\nc,8\n"
+    assert folder.text("out.csv") == "g,total,most\nb,4,4\nc,8,8\n"
     assert folder.violations() == []
 
 
@@ -92,7 +92,7 @@ def test_a_ledger_that_lost_its_last_entry_ends_a_run(folder: Folder) -> None:
         folder.run()
     shutil.rmtree(folder.path / ".errata/lost")
     assert folder.run(force=True).exit_code == 0
-    assert folder.text("out.csv") == "g,total\nb,4\nc,8\n"
+    assert folder.text("out.csv") == "g,total,most\nb,4,4\nc,8,8\n"
 
 
 def test_a_refresh_of_a_damaged_state_that_fails_says_why(folder: Folder) -> None:
@@ -120,7 +120,7 @@ def test_anchors_that_were_not_written_do_not_end_a_run(folder: Folder) -> None:
     assert folder.violations() == []
     folder.write("rows.csv", "id,g,v\n1,a,5\n")
     assert folder.run().epoch == 6
-    assert folder.text("out.csv") == "g,total\na,10\n"
+    assert folder.text("out.csv") == "g,total,most\na,10,10\n"
     assert (state / "anchor.json").read_bytes() != kept
     assert folder.violations() == []
     (state / "anchor.json").write_bytes(kept)
