@@ -194,8 +194,8 @@ def _pair(word: str, returns: Type, doc: str, example: tuple[str, str], function
 _FORMAT = Param("format", STRING, optional=True)
 _pair("int", INT, "Converts to an Int: a Float or a Decimal is truncated, a String has a sign and digits, true is 1.", ('"42".to_int()', "42"), (_int, _int_column))
 _pair("float", FLOAT, "Converts to a Float: an Int, a Decimal (the nearest Float), or a String in decimal or exponent form.", ('"3.14".to_float()', "3.14"), (_float, _float_column))
-_pair("decimal", decimal_of(0), "Converts to a Decimal with the given digits behind the point. A Float is rounded half to even; of all else no digit is lost: it "
-      "does not convert then. An Int and a Decimal may leave the scale out.", ('"19.99".to_decimal(2)', "19.99"), (_decimal, _decimal_column),
+_pair("decimal", decimal_of(0), "Converts to a Decimal with `scale` digits behind the point. A Float is rounded half to even. Any other value converts only where no "
+      "digit but zeros is lost. An Int and a Decimal may leave the scale out.", ('"19.99".to_decimal(2)', "19.99"), (_decimal, _decimal_column),
       Param("scale", INT, optional=True), scale=_scale, needs_scale=True, shown_returns="Decimal")  # fmt: skip
 _pair("bool", BOOL, "Converts to a Bool: `true` `1` `yes` and `false` `0` `no` in any case; an Int is true unless it is 0.",
       ('"Yes".to_bool()', "true"), (_bool, _bool_column))  # fmt: skip

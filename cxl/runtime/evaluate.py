@@ -357,7 +357,7 @@ def _closure(expr: tree.Closure) -> Evaluate:
 def _call(expr: tree.Call) -> Evaluate:
     receiver, args, span = build(expr.receiver), [build(arg) for arg in expr.args], expr.span
     choose, constants = _chooser(expr), tuple(map(tree.constant, expr.args))
-    settle = _settled(expr.type)
+    settle = settled(expr.type)
 
     def run(frame: Frame) -> Any:
         value = receiver(frame)
@@ -377,8 +377,8 @@ def _call(expr: tree.Call) -> Evaluate:
     return run
 
 
-def _settled(type_: Type) -> Callable[[Any], Any]:
-    """Bring an Int or a Decimal that a builtin returned to the type of the call."""
+def settled(type_: Type) -> Callable[[Any], Any]:
+    """Return a function that brings an Int or a Decimal to a type: a Float, a Decimal of a scale that is not less."""
     if type_.kind is Kind.DECIMAL:
         return lambda result: None if result is None else decimals.rounded(result, type_.scale)
     if type_.kind is Kind.FLOAT:

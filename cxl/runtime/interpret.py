@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cxl.runtime.context import Context
-from cxl.runtime.evaluate import Evaluate, Frame, build
+from cxl.runtime.evaluate import Evaluate, Frame, build, settled
 from cxl.syntax.nesting_limit import ensure_room
 from cxl.typed import tree
 from cxl.typed.program import Program
+from cxl.types.types import Kind
 from cxl.values.dynamic import canonical
 from cxl.values.failure import CxlFailure
 from cxl.values.operators import is_nan
@@ -59,6 +60,7 @@ class Runner:
         self.program = program
         self._definitions = {s.slot: s.value for s in tree.walk_statements(program.statements) if isinstance(s, tree.Let | tree.Emit)}
         self._steps = self._block(program.statements, inside_each=False)
+        self._shared = {name: settled(type_) for name, type_ in program.output.items() if type_.kind in (Kind.FLOAT, Kind.DECIMAL)}
         self._expression = build(program.expression) if program.expression is not None else None
 
     def run(self, record: Record, context: Context) -> list[dict[str, Any]]:
@@ -74,7 +76,14 @@ class Runner:
         output = Output()
         if not all(step(run, output) for step in self._steps):
             return []
-        return run.leaves if self.program.fans_out else [output]
+        return [self._brought_together(leaf) for leaf in run.leaves] if self.program.fans_out else [output]
+
+    def _brought_together(self, leaf: Output) -> Output:
+        """The record with numbers in the types of its fields: another block may emit the field as a Float or with a greater scale."""
+        for name, settle in self._shared.items():
+            if name in leaf.fields:
+                leaf.fields[name] = settle(leaf.fields[name])
+        return leaf
 
     def evaluate(self, record: Record, context: Context) -> Any:
         """Return the value of a bare expression. Raises `CxlFailure`, and ValueError for a program of statements."""
