@@ -20,6 +20,7 @@ from errata.state.run_state import RunState
 from errata.state.suppressed_rows import truth
 from operators.core.row_type import CK
 from operators.source.node import SourceNode
+from storage.values.decimals import DIGITS, DecimalType, plain_digits, unscaled, value_at
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -57,12 +58,12 @@ class Correct(Change):
 
     def _changed(self, run: RunState, old: DataFrame, node: Node) -> DataFrame:
         source = cast("SourceNode", node.operator)
-        types = source.output.columns()
+        types, digits = source.output.columns(), source.digits
         for name, text in self.correction.changes.items():
             _refuse_unknown(name, node)
             if name in source.config.merge.primary_key:
                 raise Usage(f"'{name}' is part of the primary key: retract the record instead, and correct another")
-            old = old.withColumn(name, _value(text, types[name], dynamic=source.output.data[name].is_dynamic))
+            old = old.withColumn(name, _cell(text, digits[name]) if name in digits else _value(text, types[name], dynamic=source.output.data[name].is_dynamic))
         table = run.engine.to_arrow(old)
         for name, text in self.correction.changes.items():
             if text and table.column(name)[0].as_py() is None:
@@ -78,6 +79,12 @@ def _refuse_unknown(name: str, node: Node) -> None:
     known = list(node.operator.output.data)
     if name not in known:
         raise Usage(f"source '{node.name}' has no column '{name}'", help=did_you_mean(name, known) or f"its columns: {', '.join(known)}")
+
+
+def _cell(text: str, digits: DecimalType) -> Column:
+    """A decimal by the rules for cells; null for an empty text, and for one that is no decimal of these digits."""
+    found = unscaled(text, digits)
+    return F.lit(None if found is None else plain_digits(value_at(found, digits.scale))).cast(f"decimal({DIGITS},{digits.scale})")
 
 
 def _value(text: str, kind: str, *, dynamic: bool) -> Column:

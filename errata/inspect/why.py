@@ -14,7 +14,7 @@ from changelog.columns import column
 from changelog.lazy_imports import F, pl
 from changelog.ops import SYMBOLS, Op
 from changelog.rows import Rows, is_null
-from cxl.types.types import STRING, Type
+from cxl.types.types import STRING, Kind, Type
 from errata.core.diagnostics import did_you_mean
 from errata.core.failures import Usage
 from errata.inspect.dlq import rejects_of
@@ -27,6 +27,7 @@ from errata.state.node_tables import Tables, qualify_input, visible_rows
 from operators.core.provenance import ASKER
 from operators.core.row_type import physical_type
 from operators.core.run_values import RunValues
+from storage.values.decimals import DIGITS, DecimalType, plain_digits, unscaled, value_at
 from storage.values.python_rows import dictionaries
 
 if TYPE_CHECKING:
@@ -84,8 +85,14 @@ def value_is(value: Column, type_: Type, text: str) -> Column:
         return F.coalesce(value.isin(text, json.dumps(text, ensure_ascii=False)), F.lit(not text))
     if not text:
         return value.isNull() | (value.cast("string") == "")
-    given = F.lit(text).try_cast(kind)
+    given = _decimal(text, type_.scale) if type_.kind is Kind.DECIMAL else F.lit(text).try_cast(kind)
     return F.coalesce(F.isnan(value) & F.isnan(given) | (value == given) if kind == "double" else value == given, F.lit(False))
+
+
+def _decimal(text: str, scale: int) -> Column:
+    """The decimal of a cell; null for a text that is none of this scale, which no value equals."""
+    found = unscaled(text, DecimalType(DIGITS, scale))
+    return F.lit(None if found is None else plain_digits(value_at(found, scale))).cast(f"decimal({DIGITS},{scale})")
 
 
 class LineageWalk:

@@ -24,6 +24,8 @@ from storage.formats.layouts import load_layout
 from storage.sql.names import TableName, quoted
 from storage.sql.reading import Ask
 from storage.sql.statements import one_statement
+from storage.values.decimals import DecimalType, decimal_type
+from storage.values.types import base_type
 
 
 class SourceNode(BoundNode):
@@ -92,6 +94,12 @@ class SourceNode(BoundNode):
         """All columns of a record with their types as keys encode them, the one with the operation as text."""
         types = {column.name: "string" if column.name == self.config.merge.op else key_type(column.cxl_type) for column in self.config.schema_}
         return types | ({"_widened": "string"} if self.config.on_unmapped.mode == "auto_widen" else {})
+
+    @property
+    def digits(self) -> Mapping[str, DecimalType]:
+        """Precision and scale of the declared decimal columns."""
+        kinds = {column.name: decimal_type(base_type(column.declared)) for column in self.config.schema_}
+        return {name: digits for name, digits in kinds.items() if digits is not None}
 
     @property
     def shape(self) -> RowShape:

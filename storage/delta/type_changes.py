@@ -66,7 +66,7 @@ def converted_array(values: pa.Array, pair: tuple[str, str], want: pa.DataType) 
         return by_value(values).cast(want)
     if pair in _ON_DRIVER:
         return _ON_DRIVER[pair](pl.Series(values)).to_arrow().cast(want)
-    return values.cast(want) if pair in _CAST else pa.nulls(len(values), want)
+    return values.cast(want, safe=pair != ("int", "float")) if pair in _CAST else pa.nulls(len(values), want)
 
 
 _CAST = {

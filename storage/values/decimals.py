@@ -60,6 +60,11 @@ def implied(text: pa.Array, kind: DecimalType, places: int) -> pa.Array:
     return _values([_implied(cell, kind, places) for cell in text.to_pylist()], kind)
 
 
+def value_at(number: int, scale: int) -> Decimal:
+    """The decimal of an unscaled value."""
+    return Decimal(number).scaleb(-scale, _EXACT)
+
+
 def pointed(text: str | None, places: int) -> str | None:
     """The text of a whole number with a point before its last `places` digits; None for another text."""
     if text is None or not _IMPLIED.fullmatch(text):
@@ -76,7 +81,7 @@ def _plain_pattern(kind: DecimalType) -> str:
 
 def _values(found: Sequence[int | None], kind: DecimalType) -> pa.Array:
     """Unscaled values as a column."""
-    return pa.array([None if one is None else Decimal(one).scaleb(-kind.scale, _EXACT) for one in found], pa.decimal128(DIGITS, kind.scale))
+    return pa.array([None if one is None else value_at(one, kind.scale) for one in found], pa.decimal128(DIGITS, kind.scale))
 
 
 def unscaled(text: str, kind: DecimalType) -> int | None:
@@ -114,7 +119,7 @@ def _implied(text: str | None, kind: DecimalType, places: int) -> int | None:
 def value_of(value: Any, kind: DecimalType) -> Decimal | None:
     """A text as a cell, and what `of_value` takes."""
     found = unscaled(value, kind) if isinstance(value, str) else None
-    return of_value(value, kind) if found is None else Decimal(found).scaleb(-kind.scale, _EXACT)
+    return of_value(value, kind) if found is None else value_at(found, kind.scale)
 
 
 def of_value(value: Any, kind: DecimalType) -> Decimal | None:
@@ -129,7 +134,7 @@ def of_value(value: Any, kind: DecimalType) -> Decimal | None:
         return None
     text = getattr(value, "digits", None) or (repr(float(value)) if isinstance(value, float) else str(value))
     found = unscaled(text, kind)
-    return None if found is None else Decimal(found).scaleb(-kind.scale, _EXACT)
+    return None if found is None else value_at(found, kind.scale)
 
 
 def converted(values: pa.Array, kind: DecimalType) -> pa.Array:
