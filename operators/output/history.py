@@ -12,9 +12,11 @@ sorts as the output is written. `_lookup` is the mark and the key.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any, Final
 
 from changelog.columns import column
@@ -36,13 +38,15 @@ from operators.output.operator import Output, Place
 from operators.output.projection import Projection
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, WindowSpec
 
 FROM, TO, CURRENT = "valid_from", "valid_to", "is_current"
 RECORDED_FROM, RECORDED_TO = "recorded_from", "recorded_to"
 NULL_TIME: Final = "null_event_time"
 _TIME, _ENDS, _WHY, _PRIOR, _INPUT, _PAIR = "__time", "__ends", "__why", "__prior", "__input", "__pair"
 _MIDNIGHT: Final = datetime(1970, 1, 1)  # as the values of runs are: UTC without saying so
+_HASH, _BUCKET, _BUCKETS = "__hash", "__bucket", 256
+"""The column and number of parts that keys are spread over: an engine handles a few large windows much faster than one for each key."""
 _BEGIN_BYTES: Final = 9
 """The bytes of the begin of an interval in a key: a date, a date-time or an int."""
 
@@ -206,14 +210,19 @@ class HistoryOutput(Output, Keyed):
 
     def _by_time(self, rows: DataFrame) -> DataFrame:
         """The versions of each key: of several at one time the last one, of several side by side that say the same the first one."""
-        in_order = Window.partitionBy("_lookup").orderBy(_TIME, "_key")
-        last = rows.withColumn(_PAIR, F.lead(_TIME).over(in_order)).where(F.col(_PAIR).isNull() | (F.col(_PAIR) != F.col(_TIME))).drop(_PAIR)
+        rows = _spread(rows, "_lookup")
+        in_order = Window.partitionBy(_BUCKET).orderBy(_HASH, "_lookup", _TIME, "_key")  # an engine refuses windows that bytes order first
+
+        def following() -> Column:
+            """The time of the next row of the same key, else null."""
+            return F.when(F.lead("_lookup").over(in_order) == F.col("_lookup"), F.lead(_TIME).over(in_order))
+
+        last = rows.withColumn(_PAIR, following()).where(F.col(_PAIR).isNull() | (F.col(_PAIR) != F.col(_TIME))).drop(_PAIR)
         told = [name for name, source, _ in self.taken if source != self.times.time]
-        before = [F.lag(part).over(in_order).eqNullSafe(part) for part in self._said(last, told)]
-        same = F.lag(_ENDS).over(in_order).eqNullSafe(F.col(_ENDS))
-        for one in before:
-            same = same & one
-        begins = last.withColumn(_PAIR, same).where(~F.col(_PAIR)).withColumn(_PAIR, F.lead(_TIME).over(in_order))
+        same = F.lag("_lookup").over(in_order).eqNullSafe(F.col("_lookup")) & F.lag(_ENDS).over(in_order).eqNullSafe(F.col(_ENDS))
+        for part in self._said(last, told):
+            same = same & F.lag(part).over(in_order).eqNullSafe(part)
+        begins = last.withColumn(_PAIR, same).where(~F.col(_PAIR)).withColumn(_PAIR, following())
         versions = begins.where(~F.col(_ENDS))
         bounds = {FROM: F.col(_TIME), TO: F.col(_PAIR), CURRENT: F.col(_PAIR).isNull()}
         key = F.concat(F.col("_lookup"), key_column([(F.col(_TIME), key_type(self.output.data[FROM]))]))
@@ -312,15 +321,16 @@ class HistoryOutput(Output, Keyed):
         origin = F.lit(b"") if alone else _behind(F.col("_key"), tail)
         both = united(live.withColumn(_PRIOR, F.lit(1)), fresh.withColumn(_PRIOR, F.lit(0))).withColumn(_INPUT, origin)
         said = {f"__said{at}": part for at, part in enumerate(self._said(both, [name for name in self.output.data if name not in (begin, end, CURRENT)]))}
-        marked = both.withColumns(said)
         same = ["_lookup", *said]
-        met = _met(Window.partitionBy(*same, _INPUT))
+        spread = _spread(both.withColumns(said), "_lookup", _INPUT)
+        beside = Window.partitionBy(_BUCKET).orderBy(_HASH, "_lookup", _INPUT, *said, _PRIOR)
+        marked = spread.withColumn(_PAIR, _alike(F.lag, [*same, _INPUT], beside) | _alike(F.lead, [*same, _INPUT], beside))
         if not alone:
-            marked = marked.withColumn("__exact", met)
-            numbered = Window.partitionBy(*same, _PRIOR, "__exact").orderBy("_key").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-            marked = marked.withColumn("__at", F.row_number().over(numbered))
-            met = F.col("__exact") | _met(Window.partitionBy(*same, "__exact", "__at"))
-        marked = marked.withColumn(_PAIR, met).where((F.col(_PRIOR) == 1) | ~F.col(_PAIR))
+            rest = marked.where(~F.col(_PAIR))
+            numbered = Window.partitionBy(*same, _PRIOR).orderBy("_key").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+            met = F.min(_PRIOR).over(again := Window.partitionBy(*same, "__at")) != F.max(_PRIOR).over(again)
+            marked = united(marked.where(_PAIR), rest.withColumn("__at", F.row_number().over(numbered)).withColumn(_PAIR, met).drop("__at"))
+        marked = marked.where((F.col(_PRIOR) == 1) | ~F.col(_PAIR))
         ends = (F.col(_PRIOR) == 1) & ~F.col(_PAIR)
         return marked.withColumns({end: F.when(ends, self._now(values)).otherwise(column(end)), CURRENT: column(CURRENT) & ~ends}).select(*map(column, names))
 
@@ -330,9 +340,14 @@ def _member(name: str) -> Column:
     return F.col(_WHY).getField(name)
 
 
-def _met(alike: Any) -> Column:
-    """Whether a prior row and a present one are among the rows of a window."""
-    return F.min(_PRIOR).over(alike) != F.max(_PRIOR).over(alike)
+def _spread(rows: DataFrame, *names: str) -> DataFrame:
+    """Rows with the part that they belong to (`_BUCKET`) and a hash to sort by (`_HASH`), both of some columns."""
+    return rows.withColumn(_HASH, F.xxhash64(*names)).withColumn(_BUCKET, F.pmod(F.col(_HASH), F.lit(_BUCKETS)))
+
+
+def _alike(step: Callable[[str], Column], names: Sequence[str], order: WindowSpec) -> Column:
+    """Whether a row has the same values in some columns as the one before it (`F.lag`) or behind it (`F.lead`)."""
+    return reduce(and_, (step(name).over(order).eqNullSafe(F.col(name)) for name in names))
 
 
 def _behind(key: Column, length: Column) -> Column:
