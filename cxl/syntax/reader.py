@@ -226,7 +226,7 @@ def _is_member(tokens: Sequence[Token], at: int) -> bool:
 @cache
 def _array_states() -> frozenset[int]:
     """The parser's states behind the bracket of an array, which may end at once."""
-    states = parser().parser.parser._parse_table.states  # noqa: SLF001 - lark shows its table nowhere else
+    states = _parse_table()
     return frozenset(state for state, actions in states.items() if actions.get("RSQB", (None,))[0] is Shift and "INT" in actions)
 
 

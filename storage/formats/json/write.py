@@ -38,17 +38,23 @@ def _rows(members: Sequence[Sequence[bytes]], *, some_missing: bool) -> Iterable
 def objects(batch: pa.RecordBatch, plan: WritePlan, *, pretty: bool, nested: bool = False, quoted: bool = False) -> list[bytes]:
     """Each record as an object with the columns as members, in their order. Under `nested` dotted names are members of objects. `quoted`: decimals are strings."""
     spelled = _Spelling(b"null" if plan.preserve_nulls else b'""', quoted)
-    if nested and any("." in column.name or "\\" in column.name for column in plan.columns):
-        lines = [b"{" + b",".join(row) + b"}" for row in _nested_rows(batch, plan, _tree(plan), spelled)]
-        return [_pretty(line) for line in lines] if pretty else lines
+    lines = [b"{" + b",".join(row) + b"}" for row in _members(batch, plan, spelled, nested=nested and any(map(_is_path, plan.columns)))]
+    return [_pretty(line) for line in lines] if pretty else lines
+
+
+def _is_path(column: Column) -> bool:
+    return "." in column.name or "\\" in column.name
+
+
+def _members(batch: pa.RecordBatch, plan: WritePlan, spelled: _Spelling, *, nested: bool) -> Iterable[Iterable[bytes]]:
+    """The members of each record."""
+    if nested:
+        return _nested_rows(batch, plan, _tree(plan), spelled)
     keys = [orjson.dumps(column.name) + b":" for column in plan.columns]
     if _is_sparse(batch, plan):
-        lines = [b"{" + b",".join(row) + b"}" for row in _sparse_rows(batch, plan, keys, spelled)]
-        return [_pretty(line) for line in lines] if pretty else lines
+        return _sparse_rows(batch, plan, keys, spelled)
     members = [_texts(batch.column(index), column, key, spelled) for index, (column, key) in enumerate(zip(plan.columns, keys, strict=True))]
-    rows = _rows(members, some_missing=any(column.optional for column in plan.columns))
-    lines = [b"{" + b",".join(row) + b"}" for row in rows] if members else [b"{}"] * batch.num_rows
-    return [_pretty(line) for line in lines] if pretty else lines
+    return _rows(members, some_missing=any(column.optional for column in plan.columns)) if members else [()] * batch.num_rows
 
 
 def _is_sparse(batch: pa.RecordBatch, plan: WritePlan) -> bool:
