@@ -294,8 +294,12 @@ class StepExecutor:
 
     def _publish(self) -> None:
         entry = cast("Entry", self.entry)
-        self.epoch.staged.publish()
-        self._tell_of_outputs(entry, {name: self.written[name] for name in [*self.epoch.plan.nodes, "dlq"] if name in self.fresh})
+        staged = self.epoch.staged
+        try:
+            staged.publish()
+        finally:
+            done = [name for name in [*self.epoch.plan.nodes, "dlq"] if name in self.fresh and name not in staged.refused] if not staged.tables else []
+            self._tell_of_outputs(entry, {name: self.written[name] for name in done})
         if self._targets.dlq is None and self.rejects is not None:
             for text, told in in_words(self.rejects):
                 self.epoch.warn(text, told)

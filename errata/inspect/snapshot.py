@@ -32,6 +32,7 @@ from errata.state.stream_forms import TIMED, Stream, columns, formed
 from errata.state.undeclared_columns import Shape, agreed, expanded
 from operators.core.provenance import FileLabels
 from operators.core.run_values import RunValues
+from operators.source.cursors import greatest
 from storage.delta.changelog_table import ChangelogTable
 from storage.state.entry import Entry
 from storage.state.ledger import Ledger
@@ -252,9 +253,10 @@ class Snapshot:
 
     def _source_status(self, name: str, source: Mapping[str, Any], counts: Mapping[str, Any]) -> Row:
         files = [{"path": one["path"], "rows": one["rows"]} for one in source.get("files", ())]
+        read_to = [greatest(one["cursor"]) for one in source.get("files", ()) if one.get("cursor")]
         return {
             "name": name, "cursor": source.get("cursor", 0), "rows_live": counts.get("live", 0),
-            "rows_suppressed": source.get("suppressed", 0), "files": files,
+            "rows_suppressed": source.get("suppressed", 0), "files": files, **({"read_to": str(read_to[0])} if read_to else {}),
         }  # fmt: skip
 
     def runs(self) -> Iterator[Row]:

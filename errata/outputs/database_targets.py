@@ -172,7 +172,8 @@ class DatabaseTargets:
             try:
                 standing = look(connection, table, context.plan.settings.name, node.name)
             except DatabaseError as error:
-                raise StorageFailed(f"E608: output '{node.name}': {error}", again=error.trouble in ("unreachable", "moment", "busy")) from None
+                plain = f"E608: output '{node.name}': the database cannot be read"
+                raise StorageFailed(f"E608: output '{node.name}': {error}", again=error.trouble in ("unreachable", "moment", "busy"), told=plain) from None
             except ConnectionFault as fault:
                 raise StorageFailed(str(fault), help=fault.help) from None
             found[node.name] = Looked(context, node, connection, table, standing)
@@ -198,7 +199,8 @@ def failing(output: str, looked: Looked, epoch: int) -> Iterator[None]:
     try:
         yield
     except DatabaseError as error:
-        raise StorageFailed(f"E613: output '{output}': {error}: {told}", again=error.trouble in ("unreachable", "moment", "busy")) from None
+        plain = f"E613: output '{output}': the database refused the rows: {told}"
+        raise StorageFailed(f"E613: output '{output}': {error}: {told}", again=error.trouble in ("unreachable", "moment", "busy"), told=plain) from None
     except CannotHold as error:
         raise StorageFailed(f"{error.code}: output '{output}': {error.message}: {told}", help=error.help) from None
     except ConnectionFault as fault:

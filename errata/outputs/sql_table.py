@@ -100,7 +100,7 @@ class _Writing:
             with failing(self.node.name, looked, epoch):
                 write(looked.connection, given)
 
-        self.context.staged.tables.append(StagedTable([publish]))
+        self.context.staged.tables.append(StagedTable([publish], self.node.name))
         return [looked.ledger_entry()]
 
     # -- rows of a mirror
@@ -164,7 +164,8 @@ class _Writing:
         if wrong:
             shown = ", ".join(f"{name}={'null' if wrong[0][name] is None else wrong[0][name]}" for name in names)
             told = "is null" if any(wrong[0][name] is None for name in names) else f"stands for {wrong[0]['__rows']} rows"
-            raise StorageFailed(f"E611: output '{self.node.name}': the primary key {shown} {told}", help="name other columns, or leave primary_key out")
+            plain = f"E611: output '{self.node.name}': the primary key is null or stands for several rows"
+            raise StorageFailed(f"E611: output '{self.node.name}': the primary key {shown} {told}", help="name other columns, or leave primary_key out", told=plain)
 
     def _check_values(self, delta: Delta | None) -> None:
         """Raise StorageFailed for a value that the database cannot hold."""
@@ -174,7 +175,8 @@ class _Writing:
         for at, one in columns:
             found = self._in_delta(delta, at, kind) if delta is not None else self._in_rows(one, kind)
             if found is not None:
-                raise StorageFailed(f"E614: output '{self.node.name}': column '{one.name}' holds {refused[1] if refused else ''}, which {kind} cannot hold ({found})")
+                plain = f"E614: output '{self.node.name}': column '{one.name}' holds {refused[1] if refused else ''}, which {kind} cannot hold"
+                raise StorageFailed(f"{plain} ({found})", told=plain)
 
     def _in_delta(self, delta: Delta, at: int, kind: str) -> str | None:
         values = delta.rows.column(f"c{at}")

@@ -35,9 +35,10 @@ class Written:
 
 @dataclass(slots=True)
 class StagedTable:
-    """A table to be written once the epoch stands: `steps` do it in order."""
+    """A table to be written once the epoch stands: `steps` do it in order. `node`: the output, of a table of a database."""
 
     steps: list[Callable[[], None]] = field(default_factory=list)
+    node: str = ""
 
     def publish(self) -> None:
         """Write. Raises StorageError."""
@@ -53,6 +54,8 @@ class StagedFiles:
     gone: dict[Path, Mapping[str, Any]] = field(default_factory=dict)
     """Files that are to be removed, with what the ledger keeps of them."""
     tables: list[StagedTable] = field(default_factory=list)
+    refused: set[str] = field(default_factory=set)
+    """The outputs whose databases refused the rows."""
     formulas: bool = False
     """Whether it was warned of text that a spreadsheet would run."""
     _begun: dict[Path, dict[str, list[Path]]] = field(default_factory=dict)
@@ -68,15 +71,16 @@ class StagedFiles:
             durable.publish(one.staged, one.target)
         for path in self.gone:
             durable.step(f"remove:{path.name}", lambda path=path: path.unlink(missing_ok=True))  # type: ignore[misc]  # lambda default binds the loop variable
-        refused = []
+        failures = []
         for table in self.tables:
             try:
                 table.publish()
             except StorageFailed as failure:
-                refused.append(failure)
+                failures.append(failure)
+                self.refused.add(table.node)
         self.written, self.gone, self.tables, self._targets = [], {}, [], set()
-        if refused:
-            first, *others = refused
+        if failures:
+            first, *others = failures
             first.details = (*first.details, *(one.message for one in others))
             raise first
 

@@ -14,6 +14,7 @@ import orjson
 
 from changelog.lazy_imports import pa, pc, pl
 from operators.core.config import microseconds
+from operators.source.cursors import as_text, greatest
 from operators.source.file_changes import FileChanges, FileRecord
 from operators.source.node import SourceNode
 from operators.source.request import InputChanged
@@ -150,9 +151,7 @@ class Cursor:
         """What the ledger keeps."""
         if self.greatest is None:
             return None
-        value = self.greatest
-        kind = type(value).__name__
-        return orjson.dumps({"kind": kind, "value": str(value) if isinstance(value, Decimal) else value, "raw": self.raw}).decode()
+        return as_text(self.greatest, self.raw)
 
     def behind(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a batch that a run after this one asks for."""
@@ -161,17 +160,6 @@ class Cursor:
             return batch
         bound = pa.scalar(floor, pa.timestamp("us")).cast(typed.type) if isinstance(floor, datetime) else pa.scalar(floor, typed.type)
         return batch.filter(pc.or_kleene(pc.greater_equal(typed, bound), pc.is_null(typed)))
-
-
-def greatest(text: str) -> Any:
-    """The greatest value of a cursor, out of what the ledger keeps of it."""
-    told = orjson.loads(text)
-    kind, value = told["kind"], told["value"]
-    if kind == "datetime":
-        return datetime.fromisoformat(value)
-    if kind == "date":
-        return date.fromisoformat(value)
-    return Decimal(value) if kind == "Decimal" else value
 
 
 def less(value: Any, overlap: str | float | None) -> Any:

@@ -21,6 +21,7 @@ _THEMSELVES: Final = frozenset({"smallint", "integer", "bigint", "real", "double
 _MOMENTS: Final = frozenset({"date", "timestamp without time zone", "timestamp with time zone"})
 _SQLSTATE = re.compile(r"SQLSTATE:? ?([0-9A-Z]{5})")
 _PASSWORD = ("password authentication failed", "no password supplied", "no pg_hba.conf entry")
+_CANCELLED = "canceling statement due to user request"
 _LOST = ("server closed the connection", "connection to server was lost", "no connection to the server", "SSL connection has been closed", "could not receive data", "could not send data")
 
 
@@ -57,6 +58,8 @@ def translating(connection: Connection, *, connecting: bool = False) -> Iterator
         text, state = str(error), getattr(error, "sqlstate", None) or ""
         if not isinstance(error, Error) and "[libpq]" not in text:
             raise
+        if _CANCELLED in text:  # the driver takes the signal itself, and asks the server to cancel
+            raise KeyboardInterrupt from None
         found = _SQLSTATE.search(text)
         raise connection.failed(_trouble(state or (found[1] if found else ""), text, connecting=connecting), _plain(text)) from None
 

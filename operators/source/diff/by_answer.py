@@ -17,7 +17,8 @@ from changelog.keys.spark import key_column
 from changelog.lazy_imports import F, Window, pa
 from changelog.rows import Rows
 from changelog.spark_algebra import as_retractions, diff
-from operators.source.answers import AnswerChanges, batches_of, count_of, greatest, less, undeclared_columns
+from operators.source.answers import AnswerChanges, batches_of, count_of, less, undeclared_columns
+from operators.source.cursors import greatest
 from operators.source.diff.sides import image_hash
 from operators.source.diff.table_rows import BASE, COPY, HASH, REJECTED, TableRows, compared_whole, op_rows
 from operators.source.request import IngestRequest, IngestResult

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 import random
+import signal
+import subprocess
+import sys
 import threading
+import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -227,3 +232,32 @@ def test_secrets_are_nowhere(tmp_path: Path) -> None:
         assert not any(secret in text for text in texts)
         found = [file for file in (tmp_path / ".errata").rglob("*") if file.is_file() and secret.encode() in file.read_bytes()]
         assert found == []
+
+
+@pytest.mark.deep
+def test_an_interrupt_cancels_the_statement_at_the_server(tmp_path: Path) -> None:
+    folder, database = made(tmp_path, "CREATE TABLE orders (id bigint, v int)", "INSERT INTO orders VALUES (1, 1)")
+    folder.write("pipeline.yaml", PIPELINE.replace("table: orders", "query: SELECT id, v FROM orders, (SELECT pg_sleep(60)) AS waiting"))
+    active = f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{database.name}' AND application_name = 'errata' AND state = 'active'"
+    words = [sys.executable, "-m", "errata", "run", str(tmp_path / "pipeline.yaml")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=Path(__file__).parents[3]) as process:
+        wait_for(lambda: database.ask(active) == [(1,)], 60)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+    wait_for(lambda: database.ask(active) == [(0,)], 10)
+
+
+@pytest.mark.deep
+def test_a_statement_that_takes_too_long_ends_the_run(tmp_path: Path) -> None:
+    folder, database = made(tmp_path, "CREATE TABLE orders (id bigint, v int)", "INSERT INTO orders VALUES (1, 1)")
+    folder.write("errata.toml", database.toml + 'statement_timeout = "1s"\n')
+    folder.write("pipeline.yaml", PIPELINE.replace("table: orders", "query: SELECT id, v FROM orders, (SELECT pg_sleep(60)) AS waiting"))
+    with pytest.raises(StorageFailed, match=r"E608.*timeout"):
+        folder.run()
+
+
+def wait_for(holds: Callable[[], bool], seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.05)
