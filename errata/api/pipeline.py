@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cxl.types.types import parse_type
 from errata.api.on_demand import amendments, compact, correct, dlq, explain, next_run, report, restate, revert, runs, snapshot, verify, why
 from errata.core.diagnostics import Diagnostic, raise_errors
-from errata.core.env_references import process_environment
+from errata.core.env_references import note_secret, process_environment
 from errata.core.options import Correction, EngineOptions, LogFilter, Restatement, RunOptions
 from errata.plan.own_files import ProtectedFiles, check_targets
 from errata.plan.pipeline import LoadedPipeline
@@ -74,6 +74,8 @@ def load(
         channel=overlay.channel if overlay else None, modules=Modules.under(rules),
         source_defaults=_source_defaults(overlay, given) if overlay else {},
     )  # fmt: skip
+    for secret in (secret for one in settings.connections.values() for secret in one.secrets()):
+        note_secret(secret)
     plan = make_plan(document, settings, given, findings, environment=variables_of_process, layers=overlay.layers if overlay else {})
     plan = replace(plan, workspace=workspace, files=(file, *([Path(overlay.file)] if overlay else [])))
     findings.diagnostics.extend(check_targets(ProtectedFiles(plan, place, inputs=False), document))

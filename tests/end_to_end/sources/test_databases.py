@@ -182,3 +182,61 @@ def test_a_connection_without_a_value_is_told_by_check(tmp_path: Path) -> None:
     folder.write("errata.toml", '[connections.shop]\nurl = "env:ERRATA_TEST_NOT_SET"\n')
     with pytest.raises(PipelineErrors, match="E602"):
         folder.load()
+
+
+@pytest.mark.parametrize("merge", [SNAPSHOT, KEYLESS, UPSERT], ids=["keyed", "keyless", "upsert"])
+def test_tasks_of_the_engine_read_large_answers(merge: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("operators.source.diff.by_answer.SMALL_BYTES", 0)
+    monkeypatch.setattr("storage.sql.sqlite.BATCH_ROWS", 7)
+    folder = folder_of(tmp_path, merge)
+    execute(folder, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100) INSERT INTO orders SELECT i, i % 5, i FROM n")
+    folder.run()
+    assert live(folder) == Counter(table(folder))
+    execute(folder, "UPDATE orders SET v = 9, at = 200 WHERE id % 10 = 0")
+    folder.run()
+    assert live(folder) == Counter(table(folder))
+    assert not list((tmp_path / ".errata").rglob("*.arrow"))
+
+
+def test_a_cursor_of_decimals_with_an_overlap(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, "{strategy: append, primary_key: [id], cursor: at, overlap: 0.5}")
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{name: at, type: int}", "{name: at, type: decimal, scale: 1}"))
+    execute(folder, "INSERT INTO orders VALUES (1, 1, 1.5), (2, 2, 2.5)")
+    folder.run()
+    execute(folder, "INSERT INTO orders VALUES (3, 3, 2.0), (4, 4, 1.9), (5, 5, 2.5)")
+    folder.run()
+    assert {row["id"] for row in folder.rows("out/all.csv")} == {"1", "2", "3", "5"}
+
+
+def test_a_full_refresh_asks_for_everything(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, APPEND)
+    execute(folder, "INSERT INTO orders VALUES (1, 10, 5)")
+    folder.run()
+    execute(folder, "INSERT INTO orders VALUES (2, 20, 1)")
+    assert folder.run().committed is False
+    folder.run(full_refresh=True)
+    assert live(folder) == Counter([(1, 10, 5), (2, 20, 1)])
+
+
+def test_dry_runs_and_plans_read_no_rows(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, SNAPSHOT)
+    execute(folder, "INSERT INTO orders VALUES (1, 10, 1), (2, 20, 2)")
+    assert folder.run(dry_run=True).exit_code == 0
+    assert "10" in (folder.run(dry_run=True, preview=1).preview or "")
+    folder.run()
+    assert [row["action"] for row in folder.load().plan_next()] == ["skip", "skip"]
+    execute(folder, "INSERT INTO orders VALUES (3, 30, 3)")
+    assert [row["action"] for row in folder.load().plan_next()] == ["delta", "delta"]
+
+
+def test_names_and_values_cannot_leave_their_place(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, APPEND)
+    name = 'x"; DROP TABLE orders; --'
+    quoted = name.replace('"', '""')
+    execute(folder, f'CREATE TABLE "{quoted}" (id INTEGER, v INTEGER, at TEXT)', f"INSERT INTO \"{quoted}\" VALUES (1, 1, 'a'' OR 1=1; --')", "INSERT INTO orders VALUES (9, 9, 9)")
+    text = folder.text("pipeline.yaml").replace("{name: at, type: int}", "{name: at, type: string}")
+    folder.write("pipeline.yaml", text.replace("table: orders", f"table: '\"{quoted}\"'"))
+    folder.run()
+    folder.run()
+    assert folder.rows("out/all.csv") == [{"id": "1", "v": "1", "at": "a' OR 1=1; --"}]
+    assert len(table(folder)) == 1
