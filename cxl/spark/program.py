@@ -96,6 +96,8 @@ class _Layers:
     frame: DataFrame
     lowering: Lowering
     pending: dict[str, Column] = field(default_factory=dict)
+    before: list[dict[str, Column]] = field(default_factory=list)
+    """Layers below the next one: what its columns read first. Statements of one layer share them."""
     fresh: set[int] = field(default_factory=set)
     values: dict[str, Column] = field(default_factory=dict)
     meta: dict[str, Column] = field(default_factory=dict)
@@ -128,22 +130,24 @@ class _Layers:
         return F.coalesce(*(F.when(failed, F.lit(why)) for failed, why in self.nans))
 
     def flush(self) -> None:
-        """Add the next layer to the frame."""
-        if self.pending:
-            self.frame = self.frame.withColumns(self.pending)
-            self.height += 1
-        self.pending, self.fresh = {}, set()
+        """Add the next layer to the frame, on the layers that it reads."""
+        for columns in (*self.before, self.pending):
+            if columns:
+                self.frame = self.frame.withColumns(columns)
+                self.height += 1
+        self.pending, self.before, self.fresh = {}, [], set()
 
     def lower(self, expr: tree.Expr) -> Lowered:
-        """An expression over the frame. Results of the interpreter are added to the frame first."""
+        """An expression over the frame. Results of the interpreter are added to the frame before it is read."""
         expr = inline(expr, self.dated) if self.dated else expr
         self.share(expr)
         if self.fresh and any(isinstance(node, tree.Local) and node.slot in self.fresh for node in tree.walk(expr)):
             self.flush()
         lowered = self.lowering.lower(expr) if growth(expr, self.growths) <= _MEASURED else interpreted(self.lowering, expr)
-        for name, column in self.lowering.prelude.items():  # each may read the columns before it
-            self.frame = self.frame.select("*", column.alias(name))
-            self.height += 1
+        for level, (name, column) in enumerate(self.lowering.prelude.items()):  # each may read the columns before it
+            if level == len(self.before):
+                self.before.append({})
+            self.before[level][name] = column
         self.lowering.prelude.clear()
         return lowered
 
