@@ -17,6 +17,7 @@ from changelog.lazy_imports import F, np, pa
 from operators.source.diff.alignment import Positions, align
 from operators.source.file_changes import Label
 from storage.engines import Engine
+from storage.formats import content_chunks
 from storage.formats.content_chunks import ContentChunks, KnownChunks
 
 if TYPE_CHECKING:
@@ -39,11 +40,13 @@ BIN_BYTES: Final = 5
 def chunk_schema() -> pa.Schema:
     """Return the Arrow schema of a list of chunks: hash, number of records and bytes of each, and where its records are.
 
+    `group` is a hash of `GROUP` chunks, in the row of the first one.
+
     `first` and `last` are the order keys of the first and the last record, for sources without a primary key. `spans` belong to sources with one:
     triples of 8 bytes each, the epoch that read the records, their first row and their last row.
     """
-    binary = ("digest", "first", "last", "spans")
-    return pa.schema([pa.field(name, pa.binary() if name in binary else pa.int64()) for name in ("digest", "records", "size", "first", "last", "spans")])
+    binary = ("digest", "group", "first", "last", "spans")
+    return pa.schema([pa.field(name, pa.binary() if name in binary else pa.int64()) for name in ("digest", "records", "size", "group", "first", "last", "spans")])
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,8 @@ class ChunkList:
     @property
     def known(self) -> KnownChunks:
         """What finds the same chunks in the next version of the file."""
-        return KnownChunks(*(self.table.column(name).to_pylist() for name in ("digest", "size", "records")))
+        digests, sizes, records, groups = (self.table.column(name).drop_null().to_pylist() for name in ("digest", "size", "records", "group"))
+        return KnownChunks(digests, sizes, records, groups)
 
     @classmethod
     def of(cls, table: pa.Table) -> ChunkList:
@@ -147,8 +151,9 @@ def own_labels(rows: Positions) -> pa.Array:
 
 
 def _table(chunks: ContentChunks, first: pa.Array, last: pa.Array, spans: pa.Array) -> pa.Table:
-    digests = pa.array(chunks.digests, pa.binary())
-    return pa.Table.from_arrays([digests, pa.array(np.diff(chunks.rows)), pa.array(np.diff(chunks.starts)), first, last, spans], schema=chunk_schema())
+    digests, at = pa.array(chunks.digests, pa.binary()), np.arange(chunks.count)
+    groups = pa.array(chunks.groups, pa.binary()).take(pa.array(at // content_chunks.GROUP, mask=at % content_chunks.GROUP != 0))
+    return pa.Table.from_arrays([digests, pa.array(np.diff(chunks.rows)), pa.array(np.diff(chunks.starts)), groups, first, last, spans], schema=chunk_schema())
 
 
 def matched(old: ChunkList, new: ContentChunks, *, same_rows: bool = False) -> tuple[Positions, Positions]:

@@ -285,7 +285,7 @@ def test_known_chunks_are_passed_over(kind: str, lines: list[tuple[int, str]], c
         file.write_bytes(content(kind, lines))
         was = content_chunks.chunks_of(reader, file, "file")
         assert was is not None
-        known = content_chunks.KnownChunks(was.digests, content_chunks.np.diff(was.starts).tolist(), content_chunks.np.diff(was.rows).tolist())
+        known = content_chunks.KnownChunks(was.digests, content_chunks.np.diff(was.starts).tolist(), content_chunks.np.diff(was.rows).tolist(), was.groups)
         for share, went, came in changes:
             at = share * len(lines) // 100
             lines = [*lines[:at], *came, *lines[at + went :]]
@@ -307,8 +307,11 @@ def test_known_chunks_are_passed_over(kind: str, lines: list[tuple[int, str]], c
         for number, part in enumerate(found.ranges(target=1)):
             read = [row for batch in read_task(reader, Task(str(file), "file", part)) for row in batch.to_pylist()]
             assert read == whole[found.rows[number] - 1 : found.rows[number + 1] - 1]
+        assert len(found.groups) == -(-found.count // content_chunks.GROUP)
         if not changes:
-            assert found.digests == was.digests
+            assert (found.digests, found.groups) == (was.digests, was.groups)
+        if found.digests == anew.digests:
+            assert found.groups == anew.groups
 
 
 def test_a_file_that_is_written_to_while_it_is_hashed_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
