@@ -12,7 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from io import BufferedIOBase
-from mmap import ACCESS_READ, mmap
+from mmap import ACCESS_READ, MADV_DONTNEED, mmap
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
@@ -47,6 +47,12 @@ def bytes_of(path: Path, name: str, start: int, end: int) -> Buffer:
     """Bytes `start` to `end` of a file. Raises InputError."""
     whole = buffer_of(path, name)
     return whole if start == 0 and end == len(whole) else whole[start:end]
+
+
+def release_pages(data: Buffer) -> None:
+    """Take the pages of a mapped file out of this process's memory. They come back when they are read."""
+    if isinstance(data, mmap):
+        data.madvise(MADV_DONTNEED)
 
 
 def check_expansion(file: str, packed: int, unpacked: int) -> None:

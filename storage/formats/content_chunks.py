@@ -9,7 +9,7 @@ Of a file whose last version is known, only the hashes of the known chunks are c
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -21,7 +21,7 @@ from blake3 import blake3
 
 from changelog.lazy_imports import np
 from storage.files.errors import Buffer
-from storage.files.local import buffer_of, is_compressed
+from storage.files.local import buffer_of, is_compressed, release_pages
 from storage.formats.base import CHUNK_BYTES, Piece, Range, Reader
 from storage.formats.tasks import line_numbers
 
@@ -39,6 +39,8 @@ DIGEST = 16
 """Bytes of a chunk's hash."""
 GROUP = 64
 """Chunks whose bytes together have a hash too. One hash of many bytes takes a fifth of the time of many hashes."""
+_RESIDENT = 64 << 20
+"""Bytes of a mapped file that stay in memory, about."""
 _WORD = 8
 _WINDOW, _WIDER = 2, 4
 """Average chunks in which the end of a new chunk is looked for, and how much larger the next window is."""
@@ -213,6 +215,8 @@ class _Walk:
         """Pass over the group that begins with a known chunk. Return False where it is not there."""
         at, end = self.starts[-1], number + GROUP
         stops = [*accumulate(self.known.sizes[number:end], initial=at)][1:]
+        if stops[-1] // _RESIDENT > at // _RESIDENT:
+            release_pages(self.data)
         digest = self.known.groups[number // GROUP]
         if stops[-1] > len(self.data) or blake3(view[at : stops[-1]], key=self.seed).digest(DIGEST) != digest:
             return False
@@ -280,7 +284,7 @@ def chunks_of(reader: Reader, path: Path, name: str, known: KnownChunks | None =
         walk = _Walk(reader, data, seed, known, [found.begin]) if known is not None else None
         if walk is not None and walk.found():
             return ContentChunks(np.array(walk.starts), np.array(walk.rows), found.head, _done(_settled(walk.hashes(), path, facts)))
-        starts, rows = _bounds(words, found.results, found.begin, len(data))
+        starts, rows = _bounds(words, _released(found.results, data), found.begin, len(data))
     if rows[-1] == 1 or int(np.diff(starts).max()) > CHUNK_BYTES:
         return None
     thread = ThreadPoolExecutor(1)
@@ -307,6 +311,13 @@ def _facts(path: Path) -> tuple[int, ...]:
 def _settled(hashes: Hashes, path: Path, facts: tuple[int, ...]) -> Hashes:
     """The hashes of a file, or random ones where it changed meanwhile: its records may be from before the change and have to be read again."""
     return hashes if _facts(path) == facts else Hashes(*(tuple(os.urandom(DIGEST) for _ in digests) for digests in hashes))
+
+
+def _released(pieces: Iterable[_Seen | None], data: Buffer) -> Iterator[_Seen | None]:
+    """The pieces of a file. The memory of those that were seen is given back."""
+    for piece in pieces:
+        yield piece
+        release_pages(data)
 
 
 def _words(data: Buffer) -> Words:
@@ -368,11 +379,20 @@ def _group_count(chunks: int) -> int:
 def _group_digests(data: Buffer, starts: Sequence[int], seed: bytes, numbers: Iterable[int]) -> tuple[bytes, ...]:
     """The hashes of some groups of chunks."""
     last = len(starts) - 1
-    with memoryview(data) as view:
-        return tuple(blake3(view[starts[number * GROUP] : starts[min((number + 1) * GROUP, last)]], key=seed).digest(DIGEST) for number in numbers)
+    return _hashed(data, ((starts[number * GROUP], starts[min((number + 1) * GROUP, last)]) for number in numbers), seed)
 
 
 def _digests(data: Buffer, starts: Positions, seed: bytes) -> tuple[bytes, ...]:
-    with memoryview(data) as view:  # with more threads the interpreter's lock costs more than the hashing
-        return tuple(blake3(view[start:end], key=seed).digest(DIGEST) for start, end in pairwise(starts.tolist()))
+    return _hashed(data, pairwise(starts.tolist()), seed)  # with more threads the interpreter's lock costs more than the hashing
 
+
+def _hashed(data: Buffer, bounds: Iterable[tuple[int, int]], seed: bytes) -> tuple[bytes, ...]:
+    """The hashes of parts of a file, which ascend."""
+    found, seen = [], 0
+    with memoryview(data) as view:
+        for start, end in bounds:
+            found.append(blake3(view[start:end], key=seed).digest(DIGEST))
+            if end - seen > _RESIDENT:
+                release_pages(data)
+                seen = end
+    return tuple(found)
