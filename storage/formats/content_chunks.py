@@ -314,7 +314,7 @@ def _settled(hashes: Hashes, path: Path, facts: tuple[int, ...]) -> Hashes:
 
 
 def _released(pieces: Iterable[_Seen | None], data: Buffer) -> Iterator[_Seen | None]:
-    """The pieces of a file. The memory of those that were seen is given back."""
+    """The pieces of a file. Memory of the pieces seen is given back."""
     for piece in pieces:
         yield piece
         release_pages(data)
