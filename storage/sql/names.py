@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 _PART = re.compile(r'"(?:[^"]|"")+"|[^".\s\x00][^".\x00]*')
@@ -38,7 +38,11 @@ class TableName:
     @property
     def quoted(self) -> str:
         """The name as statements have it."""
-        return quoted(self.table) if self.schema is None else f"{quoted(self.schema)}.{quoted(self.table)}"
+        return self.quoted_by(quoted)
+
+    def quoted_by(self, quote: Callable[[str], str]) -> str:
+        """The name as a database has it that quotes in its own way."""
+        return quote(self.table) if self.schema is None else f"{quote(self.schema)}.{quote(self.table)}"
 
     @property
     def shown(self) -> str:

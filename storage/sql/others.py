@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from storage.sql.connections import Connection
 from storage.sql.errors import Trouble
+from storage.sql.names import quoted
 from storage.sql.reading import AnswerColumn, Ask, From, Reading
 
 if TYPE_CHECKING:
@@ -31,9 +32,13 @@ class OtherReading(Reading):
         except Exception as error:  # noqa: BLE001 - the library raises RuntimeError, and others of its parts
             raise self.connection.failed(_trouble(str(error)), str(error)) from None
 
+    def quote(self, name: str) -> str:
+        """A name in the quotes of its database: MySQL takes what is in double quotes for a text."""
+        return "`" + name.replace("`", "``") + "`" if self.connection.kind == "mysql" else quoted(name)
+
     def described(self, ask: Ask) -> Sequence[AnswerColumn]:
         """The columns of an answer without rows."""
-        return [AnswerColumn(name) for name in self._asked(f"SELECT * FROM {ask.fragment()} WHERE 1 = 0").column_names]
+        return [AnswerColumn(name) for name in self._asked(f"SELECT * FROM {ask.fragment(self.quote)} WHERE 1 = 0").column_names]
 
     def first_row(self, statement: str) -> str:
         """The first row as the text of a list."""

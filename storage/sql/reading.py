@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -26,6 +26,8 @@ TRIES: Final = 3
 PAUSES: Final = (0.3, 1.0)
 """Seconds between tries to connect."""
 BATCH_ROWS: Final = 20_000
+ALIAS: Final = "errata_answer"
+"""The name of a table or query in a statement. It has no AS before it, which Oracle refuses."""
 _MODULES: Final = {"sqlite": "sqlite", "duckdb": "duckdb", "postgresql": "postgresql", "mysql": "others", "mssql": "others", "oracle": "others"}
 
 
@@ -53,9 +55,9 @@ class Ask:
     table: TableName | None = None
     query: str | None = None
 
-    def fragment(self, alias: str = "errata_answer") -> str:
+    def fragment(self, quote: Callable[[str], str] = quoted) -> str:
         """The text behind FROM. A query has lines of its own, so that a comment at its end ends there."""
-        return f"{self.table.quoted} AS {alias}" if self.table is not None else f"(\n{self.query}\n) AS {alias}"
+        return f"{self.table.quoted_by(quote)} {ALIAS}" if self.table is not None else f"(\n{self.query}\n) {ALIAS}"
 
     @property
     def whole(self) -> str:
@@ -85,9 +87,13 @@ class Reading(ABC):
     def close(self) -> None:
         """End the transaction and the connection."""
 
+    def quote(self, name: str) -> str:
+        """A name as the database quotes it."""
+        return quoted(name)
+
     def expression(self, column: AnswerColumn) -> str:
         """How a column is selected, with its name."""
-        return quoted(column.name)
+        return self.quote(column.name)
 
     def parameter(self, start: From) -> str:
         """How a statement names the bound value of a cursor."""
@@ -99,10 +105,10 @@ class Reading(ABC):
 
     def statement(self, ask: Ask, columns: Sequence[AnswerColumn], start: From | None = None) -> str:
         """The statement that is asked."""
-        text = f"SELECT {', '.join(map(self.expression, columns)) or '1'} FROM {ask.fragment()}"
+        text = f"SELECT {', '.join(map(self.expression, columns)) or '1'} FROM {ask.fragment(self.quote)}"
         if start is None:
             return text
-        name = quoted(start.column)
+        name = self.quote(start.column)
         return f"{text} WHERE {name} >= {self.parameter(start)} OR {name} IS NULL"
 
 
