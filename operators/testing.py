@@ -25,6 +25,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,7 @@ from operators.core.registry import find
 from operators.core.row_type import RowType, physical_type
 from operators.core.run_values import RunValues
 from operators.core.settings import InputRef, NodeSpec, PipelineSettings
+from storage.values.decimals import decimal_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -258,6 +260,9 @@ def _table(row: RowType, lines: Sequence[Mapping[str, str]]) -> pa.Table:
 
 
 def _arrow(physical: str) -> pa.DataType:
+    digits = decimal_type(physical)
+    if digits is not None:
+        return pa.decimal128(*digits)
     return pa.timestamp("us", "UTC") if physical == "timestamp" else pa.type_for_alias(_ARROW[physical])
 
 
@@ -266,7 +271,7 @@ def _value(text: str, physical: str) -> Any:
         return None
     if physical in ("date", "timestamp"):
         return pc.cast(pa.scalar(text), _arrow(physical)).as_py()
-    return _READ.get(physical, str)(text)
+    return Decimal(text) if physical.startswith("decimal") else _READ.get(physical, str)(text)
 
 
 def _shown(rows: pa.Table, columns: Sequence[str]) -> list[list[str]]:

@@ -14,7 +14,7 @@ from decimal import Context, Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from changelog.columns import column
+from changelog.columns import column, fields
 from changelog.lazy_imports import F, np, pa
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def product_columns(value: Column, weight: Column) -> list[Column]:
 def rounded_column(one: DecimalSum | DecimalMean) -> Column:
     """Return totals or means of carried state columns of each row (`rounded`)."""
     names = one.columns if isinstance(one, DecimalSum) else (*one.total.columns, one.count)
-    return _computed(partial(_rounded_array, one, names), f"decimal({DIGITS},{one.scale})", *map(column, names))
+    return _computed(partial(_rounded_array, one, names), [("v", f"decimal({DIGITS},{one.scale})")], *map(column, names))
 
 
 def _rounded_array(one: RoundedDecimal, names: Sequence[str], *columns: pa.Array) -> pa.Array:
@@ -237,16 +237,18 @@ def _limbs_array(limbs: Callable[..., Sequence[Limbs]], *columns: pa.Array) -> p
 
 
 def _struct_of(known: Column, work: Callable[..., pa.Array], count: int, *columns: Column) -> list[Column]:
-    made = _computed(work, f"struct<{','.join(f'l{at}:bigint' for at in range(count))}>", *columns)
+    made = _computed(work, [(f"l{at}", "bigint") for at in range(count)], *columns)
     return [F.when(known, made.getField(f"l{at}")) for at in range(count)]
 
 
-def _computed(work: Callable[..., pa.Array], type_: str, *columns: Column) -> Column:
-    """Return a Column that Python computes from Arrow arrays."""
+def _computed(work: Callable[..., pa.Array], members: Sequence[tuple[str, str]], *columns: Column) -> Column:
+    """Return a Column that Python computes from Arrow arrays: of a type, or a struct of several."""
     from pyspark.sql.pandas.functions import arrow_udf
+    from pyspark.sql.types import StructType
 
     def run(*batch: pa.Array) -> pa.Array:
         return work(*batch)
 
-    made: Column = cast("Any", arrow_udf)(run, type_)(*columns)
+    one, *more = found = fields(dict(members))
+    made: Column = cast("Any", arrow_udf)(run, StructType(found) if more else one.dataType)(*columns)
     return made

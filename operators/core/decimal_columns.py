@@ -31,11 +31,12 @@ def at_scale(name: str, value: Column, given: Type, scale: int) -> Column:
 def computed(work: Any, value: Column, scale: int) -> Column:
     """Return decimals of a scale that Python computes from Arrow arrays."""
     from pyspark.sql.pandas.functions import arrow_udf
+    from pyspark.sql.types import DecimalType as EngineDecimal
 
     def run(batch: pa.Array) -> pa.Array:
         return work(batch)
 
-    made: Column = cast("Any", arrow_udf)(run, f"decimal({MOST_DIGITS},{scale})")(value)
+    made: Column = cast("Any", arrow_udf)(run, EngineDecimal(MOST_DIGITS, scale))(value)
     return made
 
 

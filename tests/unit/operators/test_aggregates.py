@@ -99,3 +99,56 @@ def test_a_group_whose_statements_fail_is_a_reject_until_it_is_repaired(sail):
         expect | +A | 2    |
         expect | -R |      | aggregate_finalize
     """)  # fmt: skip
+
+
+DECIMALS = "g:string, v:decimal(38,2), w:int"
+
+
+def test_sums_and_means_of_decimals_are_exact(sail):
+    check(sail, bound("aggregate", {"group_by": ["g"], "cxl": "emit total = sum(v)\nemit mean = avg(v)\nemit m = weighted_avg(v, w)"}, DECIMALS), """
+        input  | op | key | g | v                     | w
+        before | +A | 1   | x | 12345678901234567.89  | 3
+        before | +A | 2   | x | 0.01                  | 1
+        before | +A | 3   | x |                       | 9
+        delta  | -R | 1   | x | 12345678901234567.89  | 3
+        delta  | +A | 4   | x | 0.20                  | 2
+        output | op | g | total                | mean                           | m
+        expect | -C | x | 12345678901234567.90 | 6172839450617283.950000000000  | 9259259175925925.920000000000
+        expect | +C | x | 0.21                 | 0.105000000000                 | 0.136666666667
+        input  | op | key | g | v                     | w
+        delta  | -R | 2   | x | 0.01                  | 1
+        delta  | -R | 4   | x | 0.20                  | 2
+        output | op | g | total | mean           | m
+        expect | -C | x | 0.21  | 0.105000000000 | 0.136666666667
+        expect | +C | x |       |                |
+    """)  # fmt: skip
+
+
+def test_a_total_of_too_many_digits_fails_its_group_until_it_fits(sail):
+    check(sail, bound("aggregate", {"group_by": ["g"], "cxl": "emit total = sum(v)"}, DECIMALS), """
+        input  | op | key | g | v                                       | w
+        before | +A | 1   | x | 999999999999999999999999999999999999.99 | 1
+        before | +A | 2   | y | 1.00                                    | 1
+        delta  | +A | 3   | x | 0.01                                    | 1
+        output | op | g | total                                   | error
+        expect | -R | x | 999999999999999999999999999999999999.99 |
+        expect | +A |   |                                         | aggregate_finalize
+        input  | op | key | g | v     | w
+        delta  | +A | 4   | x | -0.02 | 1
+        output | op | g | total                                   | error
+        expect | +A | x | 999999999999999999999999999999999999.98 |
+        expect | -R |   |                                         | aggregate_finalize
+    """)  # fmt: skip
+
+
+def test_decimals_of_one_value_are_one_group(sail):
+    check(sail, bound("aggregate", {"group_by": ["v"], "cxl": "emit n = count(*)\nemit top = max(w)"}, DECIMALS), """
+        input  | op | key | g | v    | w
+        before | +A | 1   | x | 2.5  | 1
+        before | +A | 2   | x | 2.50 | 2
+        before | +A | 3   | x | -10  | 5
+        delta  | -R | 2   | x | 2.50 | 2
+        output | op | v    | n | top
+        expect | -C | 2.50 | 2 | 2
+        expect | +C | 2.50 | 1 | 1
+    """)  # fmt: skip

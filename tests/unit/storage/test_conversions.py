@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 INT, FLOAT, BOOL, TEXT, DAY, TIME = pa.int64(), pa.float64(), pa.bool_(), pa.string(), pa.date32(), pa.timestamp("us", "UTC")
 UTC = ZoneInfo("UTC")
+MONEY, FINER = pa.decimal128(38, 2), pa.decimal128(38, 4)
 NOON = datetime(2024, 2, 29, 12, 30, tzinfo=UTC)
 CASES: list[tuple[pa.DataType, list[Any], pa.DataType, list[Any]]] = [
     (INT, [10, -3, None], TEXT, ["10", "-3", None]),
@@ -36,6 +38,17 @@ CASES: list[tuple[pa.DataType, list[Any], pa.DataType, list[Any]]] = [
     (TIME, [NOON, None], DAY, [date(2024, 2, 29), None]),
     (INT, [1, 0, None], BOOL, [None, None, None]),
     (FLOAT, [1.0], DAY, [None]),
+    (INT, [2**62 + 1], FLOAT, [2.0**62]),
+    (MONEY, [Decimal("2.50"), Decimal("-3.00"), Decimal("9" * 36 + ".99"), None], FINER, [Decimal("2.5000"), Decimal("-3.0000"), None, None]),
+    (FINER, [Decimal("2.5000"), Decimal("2.5001")], MONEY, [Decimal("2.50"), None]),
+    (INT, [7, -(2**63), None], MONEY, [Decimal("7.00"), Decimal(f"{-(2**63)}.00"), None]),
+    (FLOAT, [0.1, 2.5, 0.125, 1e22, float("nan"), float("inf")], MONEY, [Decimal("0.10"), Decimal("2.50"), None, Decimal(f"{10**22}.00"), None, None]),
+    (TEXT, ["2.5", "1e2", " 1", "1,0", "0.001", ""], MONEY, [Decimal("2.50"), Decimal("100.00"), None, None, None, None]),
+    (BOOL, [True, False], MONEY, [Decimal("1.00"), Decimal("0.00")]),
+    (DAY, [date(2024, 2, 29)], MONEY, [None]),
+    (MONEY, [Decimal("7.00"), Decimal("7.50"), Decimal("9" * 30 + ".00")], INT, [7, None, None]),
+    (MONEY, [Decimal("0.10"), Decimal("12345678901234567.89")], FLOAT, [0.1, 12345678901234567.89]),
+    (MONEY, [Decimal("0.10"), Decimal("-0.05"), Decimal("0.00")], TEXT, ["0.10", "-0.05", "0.00"]),
 ]  # fmt: skip
 
 
