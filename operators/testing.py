@@ -141,8 +141,12 @@ class Memory:
         return self.epoch == 1
 
     def live_rows(self, index: int) -> int:
-        """The number of op rows of an input: no fewer."""
-        return int(self.inputs[index].num_rows)
+        """The number of live rows of an input."""
+        return fold(self.rows(self.inputs[index])).count()
+
+    def changed_rows(self, index: int) -> int:
+        """The number of op rows of an input's delta."""
+        return int(self.deltas[index].num_rows)
 
     def delta(self, index: int) -> Delta | None:
         """The delta of an input; None where it has no rows."""

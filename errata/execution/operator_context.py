@@ -47,6 +47,10 @@ class NodeContext:
         """An upper bound of the live rows of an input, this run's included."""
         return self.run.live_bound(self.node.inputs[index][0])
 
+    def changed_rows(self, index: int) -> int | None:
+        """An upper bound of the op rows of an input's delta."""
+        return self.run.done[self.node.inputs[index][0]].bound
+
     def delta(self, index: int) -> Delta | None:
         """The delta of an input port."""
         name, port = self.node.inputs[index]

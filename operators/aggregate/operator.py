@@ -29,7 +29,7 @@ from operators.aggregate.small_deltas import ROWS
 from operators.core.context import OperatorContext
 from operators.core.delta import Delta
 from operators.core.evaluate import FINALIZE, Evaluated, as_it_is, as_new, error_start, error_text, evaluate
-from operators.core.operator import INEXACT, SHARED, Keyed, compared, shared_number
+from operators.core.operator import INEXACT, SHARED, Keyed, compared, outweighs, shared_number
 from operators.core.provenance import of_lookup
 from operators.core.row_type import CK, OWN_HIDDEN, KeyShape, RowType, by_value, key_parts, key_types
 from operators.core.run_values import RunValues
@@ -189,7 +189,9 @@ class Aggregate(Keyed):
         before = self._arguments(frame, context.values)
         record = [F.col("_key").alias(RECORD)] if any(one.by_key for one in bests_of(accumulators)) else []
         rows = context.to_driver_if_small(before.good.select("_op", self._key().alias("_key"), *record, *map(column, self.groups), *self._arguments_left()))
-        if rows.are_here:
+        if not (rows.are_here or context.first) and outweighs(context, 1, 1.0):
+            made = Delta.between(context.live_own().where(FROM_STATES), self._of_all(context, as_appends(context.live_input(0), "recompute"), accumulators))
+        elif rows.are_here:
             made = self._of_few(context, rows.as_table(), accumulators)
         else:
             made = self._of_many(context, self._change(context, before.good, accumulators, whole=context.first), accumulators)
@@ -203,10 +205,10 @@ class Aggregate(Keyed):
         accumulators = self.accumulators
         if accumulators is None:
             return super().rebuild(context, cause)
-        before = self._arguments(as_appends(context.live_input(0), cause), context.values)
-        change = self._change(context, before.good, accumulators, whole=True)
-        state = context.keep_state(context.rows(self._carried(change, accumulators)), anew=True, bounds=True).as_frame()
-        return compared(context, context.rows(self._with_rejects(self._accumulated(state, accumulators, context.values), before.bad)), cause)
+        every = as_appends(context.live_input(0), cause)
+        bad = self._arguments(every, context.values).bad
+        rows = self._of_all(context, every, accumulators)
+        return compared(context, rows if bad is None else rows.through(lambda frame: self._with_rejects(frame, bad)), cause)
 
     def _arguments(self, frame: DataFrame, values: RunValues) -> Evaluated:
         assert self.program.before is not None  # programs of mode aggregate have it
@@ -284,6 +286,12 @@ class Aggregate(Keyed):
         state = context.keep_state(self._merged(context, context.materialized(change), accumulators), bounds=True)
         prior = context.live_own(state.select(["_key"]).renamed({"_key": "_lookup"})).where(FROM_STATES)
         return Delta.between(prior, context.rows(self._accumulated(state.as_frame(), accumulators, context.values)))
+
+    def _of_all(self, context: OperatorContext, every: DataFrame, accumulators: Sequence[Accumulator]) -> Rows:
+        """The rows of all groups. The states are made anew from all live rows of the input."""
+        change = self._change(context, self._arguments(every, context.values).good, accumulators, whole=True)
+        state = context.keep_state(context.rows(self._carried(change, accumulators)), anew=True, bounds=True)
+        return context.rows(self._accumulated(state.as_frame(), accumulators, context.values))
 
     def _of_few(self, context: OperatorContext, op_rows: pa.Table, accumulators: Sequence[Accumulator]) -> Delta:
         """The same for op rows on the driver: states are added up and prior rows taken back there."""

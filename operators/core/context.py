@@ -32,6 +32,9 @@ class OperatorContext(Protocol):
     def live_rows(self, index: int) -> int | None:
         """An upper bound of the live rows of an input, this run's included; None where there is none."""
 
+    def changed_rows(self, index: int) -> int | None:
+        """An upper bound of the op rows of an input's delta; None where there is none."""
+
     def delta(self, index: int) -> Delta | None:
         """The delta of an input, by its number; None where nothing changed."""
 

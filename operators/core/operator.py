@@ -34,6 +34,8 @@ UNHASHED = INEXACT | {Kind.DECIMAL}
 """Kinds whose equal values may have several hashes: the inexact ones, and Decimals of several scales."""
 INEXACT_SUM = "inexact sum"
 """The detail of a reject whose sum met a value that its limbs do not hold. The data is sound: the node is computed again with wide sums."""
+MOST_CHANGED = 0.5
+"""Where more op rows than this come for each live row, nearly all keys are affected ones. To look them up takes longer than to compute all rows."""
 SHARED = "__shared"
 """A column with what `Keyed.shared` gives."""
 
@@ -127,6 +129,8 @@ class Keyed(Operator):
         if context.first:
             frames = [_frame_or_live(context, index) for index in range(len(self.inputs))]
             return Delta.insertion(self._whole_rows(context, self.compute(frames, context.values)))
+        if self.deterministic and outweighs(context, len(self.inputs), MOST_CHANGED):
+            return self.rebuild(context, "recompute")
         affected = context.materialized(self.affected(context))
         lookups = affected.distinct(["_lookup"])
         frames = [self.of_affected(context, index, affected).drop("_lookup") for index in range(len(self.inputs))]
@@ -177,6 +181,20 @@ class Keyed(Operator):
         """Compute all rows and compare them with the prior ones."""
         frames = [context.live_input(index) for index in range(len(self.inputs))]
         return compared(context, self._whole_rows(context, self.compute(frames, context.values)), cause)
+
+
+def outweighs(context: OperatorContext, inputs: int, share: float) -> bool:
+    """Whether the deltas of a node are so large that it is quicker to compute all rows than to follow them: known from counts, before anything is read.
+
+    Args:
+        context: What the operator may look up.
+        inputs: The number of inputs.
+        share: The op rows for each live row from which on deltas are not followed.
+    """
+    counts = [(context.changed_rows(index), context.live_rows(index)) for index in range(inputs)]
+    changed, live = (sum(count for count in side if count is not None) for side in zip(*counts, strict=True))
+    known = all(count is not None for pair in counts for count in pair)
+    return known and not context.limits.are_small(changed) and changed > share * live
 
 
 def shared_number(columns: Sequence[tuple[Column, Type]]) -> Column | None:
