@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from errata.amend import compact, correct, revert
     from errata.api import amendments, runs
-    from errata.inspect import dlq, explain, next_run, report, restate, snapshot, verify, why
+    from errata.inspect import dlq, explain, forecast, next_run, report, restate, snapshot, verify, why
 else:
     from changelog.lazy_imports import Lazy
 
@@ -16,6 +16,7 @@ else:
     correct = Lazy("errata.amend.correct")
     dlq = Lazy("errata.inspect.dlq")
     explain = Lazy("errata.inspect.explain")
+    forecast = Lazy("errata.inspect.forecast")
     next_run = Lazy("errata.inspect.next_run")
     report = Lazy("errata.inspect.report")
     restate = Lazy("errata.inspect.restate")
@@ -25,4 +26,4 @@ else:
     verify = Lazy("errata.inspect.verify")
     why = Lazy("errata.inspect.why")
 
-__all__ = ["amendments", "compact", "correct", "dlq", "explain", "next_run", "report", "restate", "revert", "runs", "snapshot", "verify", "why"]
+__all__ = ["amendments", "compact", "correct", "dlq", "explain", "forecast", "next_run", "report", "restate", "revert", "runs", "snapshot", "verify", "why"]

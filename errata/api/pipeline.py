@@ -9,7 +9,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cxl.types.types import parse_type
-from errata.api.on_demand import amendments, compact, correct, dlq, explain, next_run, report, restate, revert, runs, snapshot, verify, why
+from errata.api.on_demand import (
+    amendments,
+    compact,
+    correct,
+    dlq,
+    explain,
+    forecast,
+    next_run,
+    report,
+    restate,
+    revert,
+    runs,
+    snapshot,
+    verify,
+    why,
+)
 from errata.core.diagnostics import Diagnostic, raise_errors
 from errata.core.env_references import note_secret, process_environment
 from errata.core.options import Correction, EngineOptions, LogFilter, Restatement, RunOptions
@@ -31,6 +46,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from errata.core.events import RunResult
+    from errata.inspect.forecast import Forecast
     from errata.inspect.next_run import Outlook
     from errata.inspect.snapshot import Snapshot
     from storage.state.entry import Entry
@@ -100,6 +116,13 @@ def stored(path: str | Path, state: str | None = None) -> Snapshot | None:
     place = _state(found[1], find_workspace(file), state)
     reading = Snapshot(found[1], place, None)
     return reading if reading.head is not None else None
+
+
+def state_for(path: str | Path, state: str | None = None) -> State:
+    """Where the state of a pipeline file is, whether the file can be planned or not. Raises PipelineErrors for a file that cannot be read."""
+    file = Path(path)
+    name = _pipeline_name(read_yaml(file, env=process_environment(None)).value)
+    return _state(name, find_workspace(file), state)
 
 
 def _state(name: str, workspace: Workspace, given: str | None) -> State:
@@ -272,6 +295,21 @@ class Pipeline:
     def outlook(self) -> Outlook:
         """What the next run would do, and on which engine."""
         return next_run.Outlook.of(self.loaded)
+
+    def forecast(self, options: RunOptions | None = None, nodes: Sequence[str] = (), rows: int = 20, state: State | None = None) -> Forecast:
+        """What the next run would change in some nodes (none: all outputs), in rows and figures; it commits nothing.
+
+        Args:
+            options: The engine and the guards of the run.
+            nodes: The nodes to look at.
+            rows: How many changed rows of each are shown.
+            state: The state of another pipeline file, whose outputs would change; None: the pipeline's own.
+
+        Raises:
+            Failure: The run would fail.
+        """
+        loaded = self.loaded if state is None else replace(self.loaded, state=state)
+        return forecast.forecast(loaded, options or RunOptions(), nodes, rows)
 
     def explain_field(self, node: str, parameter: str) -> str:
         """Where the value of a composition's parameter comes from: default, call, channel default, channel fixed. Raises Usage."""

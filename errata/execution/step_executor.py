@@ -71,7 +71,7 @@ class StepExecutor:
 
     Attributes:
         planned: The epoch, its input and its steps.
-        watch: Called with the run's state once its rows are computed and judged.
+        watch: Called with the run's state once its rows are computed.
         files: The records of each source's files, once it was ingested.
         settled: What was rolled back.
         rejects: All live rejects, once they were looked up.
@@ -131,9 +131,9 @@ class StepExecutor:
         try:
             with self.epoch.undone_on_failure(), engine.sized(_largest_table(self.run, self.sources)):
                 self.compute()
-                self._visit(GuardStep())
                 if self.watch is not None:
                     self.watch(self.run)
+                self._visit(GuardStep())
                 if dry:
                     self.epoch.undo()
                     return RunResult(exit_code=0, epoch=self.epoch.head.epoch if self.epoch.head else None)

@@ -1,0 +1,119 @@
+"""What a run would change, as text for people and as Markdown for a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from errata.rendering.rows import cell, render
+
+Row = Mapping[str, Any]
+NOTHING = "The next run would change nothing."
+
+
+class Changed(Protocol):
+    """What a run would change in one node."""
+
+    @property
+    def name(self) -> str:
+        """The node."""
+
+    @property
+    def action(self) -> str:
+        """What the run does with it."""
+
+    @property
+    def reason(self) -> str:
+        """Why."""
+
+    @property
+    def added(self) -> int:
+        """Rows that come."""
+
+    @property
+    def removed(self) -> int:
+        """Rows that go."""
+
+    @property
+    def corrected(self) -> int:
+        """Rows that change."""
+
+    @property
+    def changed(self) -> int:
+        """All of these."""
+
+    @property
+    def figures(self) -> Mapping[str, Any]:
+        """By how much totals of columns change."""
+
+    @property
+    def changes(self) -> Sequence[Row]:
+        """The first changed rows."""
+
+
+def as_text(nodes: Sequence[Changed], notes: Sequence[str]) -> Iterator[str]:
+    """A table of the nodes, then one of the first changed rows of each."""
+    yield from render(map(summary, nodes), "text")
+    for node in nodes:
+        if node.changes:
+            yield f"\n{_heading(node)}\n"
+            yield from render(map(merged, node.changes), "text")
+    yield from (f"\n{note}\n" for note in notes)
+
+
+def as_markdown(nodes: Sequence[Changed], notes: Sequence[str]) -> Iterator[str]:
+    """The same in Markdown, the rows folded away below each node."""
+    if not any(node.changed for node in nodes):
+        yield f"{NOTHING}\n"
+    else:
+        yield from _table([summary(node) for node in nodes])
+    for node in nodes:
+        if node.changes:
+            yield f"\n<details><summary>{_plain(_heading(node))}</summary>\n\n"
+            yield from _table([merged(change) for change in node.changes])
+            yield "\n</details>\n"
+    yield from (f"\n> {_plain(note)}\n" for note in notes)
+
+
+def summary(node: Changed) -> Row:
+    """The line of a node: its rows and figures."""
+    return {
+        "node": node.name, "action": node.action, "added": node.added, "removed": node.removed, "corrected": node.corrected,
+        "figures": "; ".join(f"{name} {_signed(value)}" for name, value in node.figures.items()), "reason": node.reason,
+    }  # fmt: skip
+
+
+def merged(change: Row) -> Row:
+    """A changed row as one line: a value that changes has both, `old → new`."""
+    before, after = change["before"], change["after"]
+    row = after if after is not None else before
+    both = {} if before is None or after is None else {name: f"{cell(before.get(name))} → {cell(value)}" for name, value in after.items() if before.get(name) != value}
+    return {"op": change["op"], **row, **both}
+
+
+def _heading(node: Changed) -> str:
+    shown = len(node.changes)
+    return f"{node.name}: {node.changed:,} changed rows" if shown == node.changed else f"{node.name}: the first {shown:,} of {node.changed:,} changed rows"
+
+
+def _signed(value: Any) -> str:
+    text = cell(value)
+    return text if text.startswith("-") else f"+{text}"
+
+
+def _table(rows: Sequence[Row]) -> Iterator[str]:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    yield _line(map(str, names))
+    yield _line("---" for _ in names)
+    yield from (_line(cell(row.get(name)) for name in names) for row in rows)
+
+
+def _line(cells: Any) -> str:
+    return "| " + " | ".join(map(_plain, cells)) + " |\n"
+
+
+def _plain(text: str) -> str:
+    """A text without what Markdown would take for its own."""
+    for sign in ("\\", "`", "*", "_", "[", "]", "<", ">", "|"):
+        text = text.replace(sign, "\\" + sign) if sign not in "<>" else text.replace(sign, "&lt;" if sign == "<" else "&gt;")
+    return text.replace("\r", " ").replace("\n", " ")
