@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from cxl.functions.registry import Builtin
 from cxl.functions.spark_call import NOT_CONSTANT, Fallible, Outcome, Partly, Site, Unsure
-from cxl.spark.columns import NUMBERS, Lowered, any_of, constant, opaque, strict
+from cxl.spark.columns import NUMBERS, Lowered, any_of, constant, opaque, spark_type, strict
 from cxl.spark.fallback import interpreted
 from cxl.spark.inputs import Inputs
 from cxl.spark.operators import (
@@ -239,7 +239,8 @@ class Lowering(Inputs):
         if isinstance(answer, Partly):
             return self.partly(node, answer, [receiver, *args])
         if isinstance(answer, Unsure):
-            return self.doubted(strict(answer.value, node.type, [receiver, *args], fallible=True))
+            value = answer.value.try_cast(spark_type(node.type))  # a constant that is no literal says nothing about the scale
+            return self.doubted(strict(value, node.type, [receiver, *args], fallible=True))
         return _answer(answer, node.type, [receiver, *args])
 
     def partly(self, node: tree.Call, answer: Partly, parts: list[Lowered]) -> Lowered:

@@ -167,6 +167,7 @@ def test_decimals_and_literals_give_the_same(type_: str) -> None:
     rounded = [f"x.round({places})" for places in (*range(-2, 4), 19, 20, 21, 38, 39, "null", "n")] + ["x.round_to(2)", "x.round()"]
     converted = [f"x.{prefix}_decimal({scale})" for prefix, scale in product(("to", "try"), (0, 1, 20, 38, ""))]
     programs = [f"emit y = {text}" for text in (*(one.format("x") for one in LITERALS_OF_DECIMALS), *rounded, *converted)]
+    programs += [f"let m = {places}\nemit y = x.round(m)\nemit z = y * 1d" for places in (1, 3, 38)] + ["fn r(a, m) = a.round_to(m)\nemit y = r(x, 1)\nemit z = -y"]
     records = [{"x": value, "n": places} for value, places in product(EXACT[type_], (0, 2, -2, 40, None))]
     schema = {"x": type_, "n": "int"}
     found = disagreements([case(text, schema, records) for text in programs if not is_refused(text, schema)])
