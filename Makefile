@@ -1,7 +1,7 @@
 # Each target makes the environment that it needs, from the lock files, and nothing has to be installed by hand
 # but Python 3.11. A stamp file in .venv says which lock file the environment was made from.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo fast test servers deep deeptests deepcases lint types contracts conformance bench docs lock clean
+.PHONY: help setup demo fast test servers deep deeptests deepcases lint types contracts conformance integrations bench docs lock clean
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
@@ -81,6 +81,12 @@ contracts: $(BIN)/.develop ## the layers of the architecture, by import-linter
 
 conformance: $(BIN)/.develop ## the cases of ../shared/conformance that .ci/conformance-areas names
 	$(BIN)/python -m tests.conformance $(ARGS)
+
+integrations: $(BIN)/.develop ## the adapters for orchestrators with the real libraries, each in an environment of its own (downloads them; minutes)
+	@for name in dagster airflow prefect; do \
+	test -x .venv-$$name/bin/pytest || { $(PYTHON) -m venv .venv-$$name && .venv-$$name/bin/pip install --quiet -r integrations/requirements-$$name.txt; }; \
+	ERRATA_COMMAND="$(CURDIR)/$(BIN)/errata" .venv-$$name/bin/python -m pytest -q -c /dev/null --rootdir integrations integrations/tests/test_$$name.py; \
+	done
 
 bench: $(BIN)/.develop ## Errata against hand-written PySpark and DuckDB; writes benchmarks/README.md
 	$(BIN)/python -m benchmarks $(ARGS)
