@@ -89,7 +89,8 @@ class Looked:
     def shape(self, extra: Sequence[tuple[str, str]]) -> Shape:
         """The columns of the table. `extra`: names and types of the undeclared fields that the output writes."""
         config = self.output.config
-        columns = [Column(name, type_name(type_.base)) for name, type_ in output_columns(self.output, extra)[0]]
+        spelled = self.output.declared.spelled
+        columns = [Column(name, spelled(name, type_name(type_.base))) for name, type_ in output_columns(self.output, extra)[0]]
         if config.mode == "op_rows":
             return _event_shape(columns, config.form or "two")
         if config.primary_key:

@@ -12,7 +12,7 @@ from storage.sql.connections import WRITABLE
 from storage.sql.names import TableName
 
 _ABOUT_FILES: Final[dict[str, Any]] = {
-    "path": "", "include_header": True, "options": {}, "schema_": None, "format_schema": None, "sort_order": [], "split": None, "unique_suffix_width": 0, "write_meta": False,
+    "path": "", "include_header": True, "options": {}, "format_schema": None, "sort_order": [], "split": None, "unique_suffix_width": 0, "write_meta": False,
 }  # fmt: skip
 """Keys that a table has nothing for, with their defaults."""
 _ABOUT_DATABASES: Final[dict[str, Any]] = {"connection": None, "table": None, "primary_key": [], "key_column": None, "mode": None, "form": None}
@@ -42,7 +42,9 @@ def check_database(config: OutputConfig, binding: Binding) -> bool:
         report("E607", f"an output cannot write to connection '{connection.name}': {why}", PLACE)
     for name, unset in _ABOUT_FILES.items():
         if getattr(config, name) != unset:
-            report("E346", f"a table of a database has no {name.rstrip('_')}", ("config", name.rstrip("_")), "remove it")
+            report("E346", f"a table of a database has no {name}", ("config", name), "remove it")
+    if config.schema_ is not None and not config.declared:
+        report("E346", "a table of a database has no layout", ("config", "schema"), "schema: [{ name: price, type: decimal, precision: 10, scale: 2 }] gives the digits of its columns")
     if config.if_exists == "unique_suffix":
         report("E346", "a table of a database has one name: unique_suffix is about files", ("config", "if_exists"), "use error or overwrite")
     _check_table(config, report)

@@ -14,7 +14,7 @@ from operators.output.history import Times
 from operators.output.projection import Projection
 from storage import formats
 
-FORMATS = ("csv", "json", "xml", "parquet", "arrow", "delta")
+FORMATS = ("csv", "json", "xml", "parquet", "arrow", "delta", "sql")
 """Formats that have a place for a history."""
 TIMES = frozenset({Kind.DATE, Kind.DATE_TIME, Kind.INT})
 
@@ -26,6 +26,9 @@ def may_have_history(config: OutputConfig, binding: Binding) -> bool:
     if config.type not in FORMATS:
         message = f"a {config.type} output has no place for a history"
         binding.problems.report("E470", message, ("config", "type"), help=f"formats that have: {', '.join(FORMATS)}")
+        return False
+    if config.mode == "op_rows":
+        binding.problems.report("E470", "a table of op rows has no place for a history", ("config", "mode"), help="mode: mirror holds rows as they are now")
         return False
     holds_rows = _default_mode(config.type)
     mode = config.options.get("mode", holds_rows)

@@ -13,7 +13,7 @@ from storage.sql.tables import Column, Dialect, Session, Standing
 
 DIALECT: Final = Dialect(
     types={
-        "int": "BIGINT", "float": "DOUBLE", "numeric": "DOUBLE", "decimal": "DECIMAL(38,SCALE)", "string": "VARCHAR", "bool": "BOOLEAN", "date": "DATE",
+        "int": "BIGINT", "float": "DOUBLE", "numeric": "DOUBLE", "decimal": "DECIMAL(DIGITS,SCALE)", "string": "VARCHAR", "bool": "BOOLEAN", "date": "DATE",
         "date_time": "TIMESTAMP WITH TIME ZONE", "array": "JSON", "map": "JSON", "any": "JSON", "key": "BLOB",
     },
     same="IS NOT DISTINCT FROM", place="rowid", alters=False,

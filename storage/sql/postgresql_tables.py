@@ -13,7 +13,7 @@ from storage.sql.tables import Column, Dialect, Session, Standing
 
 DIALECT: Final = Dialect(
     types={
-        "int": "bigint", "float": "double precision", "numeric": "double precision", "decimal": "numeric(38,SCALE)", "string": "text", "bool": "boolean", "date": "date",
+        "int": "bigint", "float": "double precision", "numeric": "double precision", "decimal": "numeric(DIGITS,SCALE)", "string": "text", "bool": "boolean", "date": "date",
         "date_time": "timestamp with time zone", "array": "json", "map": "json", "any": "json", "key": "bytea",
     },
     same="IS NOT DISTINCT FROM", place="ctid", casts=dict.fromkeys(("decimal", "array", "map", "any"), "text"), longest_name=63, folds_case=False,

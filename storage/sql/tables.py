@@ -116,8 +116,8 @@ class Dialect:
     def type_of(self, type_: str) -> str:
         """The database's type of a CXL type."""
         if type_.startswith("decimal("):
-            scale = type_.rstrip(")").rpartition(",")[2].strip()
-            return self.types["decimal"].replace("SCALE", scale)
+            digits, scale = type_.removeprefix("decimal(").rstrip(")").split(",")
+            return self.types["decimal"].replace("DIGITS", digits.strip()).replace("SCALE", scale.strip())
         return self.types.get(type_, self.types["any"])
 
     def cast(self, expression: str, type_: str) -> str:

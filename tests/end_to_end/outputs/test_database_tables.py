@@ -108,3 +108,30 @@ def test_a_state_from_a_backup_writes_the_table_anew(tmp_path: Path) -> None:
     tables.lay(folder, tables.THIRD)
     folder.run()
     assert (tables.stored(database), tables.epoch(database)) == (tables.Counter(tables.THIRD), 2)
+
+
+def test_schema_gives_the_digits_of_decimals(tmp_path: Path) -> None:
+    folder, database = tables.made("duckdb", tmp_path)
+    text = folder.text("pipeline.yaml").replace("{name: amount, type: int}", "{name: amount, type: decimal, scale: 2}")
+    folder.write("pipeline.yaml", text.replace("primary_key: [id]}}\n", "primary_key: [id], schema: [{name: amount, type: decimal, precision: 10, scale: 3}]}}\n", 1))
+    folder.write("orders.csv", "id,region,amount\n1,a,1.5\n2,b,-20.25\n")
+    folder.run()
+    assert database.ask("SELECT DISTINCT typeof(amount) FROM report") == [("DECIMAL(10,3)",)]
+    assert database.ask("SELECT id, amount::VARCHAR FROM report ORDER BY id") == [(1, "1.500"), (2, "-20.250")]
+    folder.write("orders.csv", "id,region,amount\n1,a,1.25\n2,b,-20.25\n")
+    folder.run()
+    assert database.ask("SELECT id, amount::VARCHAR FROM report ORDER BY id") == [(1, "1.250"), (2, "-20.250")]
+    assert folder.violations() == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_history_is_a_table(kind: str, tmp_path: Path) -> None:
+    folder, database = tables.made(kind, tmp_path)
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("primary_key: [id]}}\n", "history: {key: [id], recorded: epoch}}}\n", 1))
+    for rows in (tables.FIRST, tables.SECOND, tables.THIRD):
+        tables.lay(folder, rows)
+        folder.run()
+        current = database.ask("SELECT id, region, amount FROM report WHERE is_current")
+        assert tables.Counter(current) == tables.Counter(rows)
+    assert len(database.ask("SELECT * FROM report")) > len(tables.THIRD)
+    assert folder.violations() == []
