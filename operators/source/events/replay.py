@@ -13,6 +13,7 @@ from changelog.columns import column
 from changelog.equality import alike, fingerprint, parts
 from changelog.lazy_imports import F, Window
 from operators.core.row_type import CK
+from operators.source.events import undeclared
 from operators.source.events.columns import CORRECTS, GOES, ORDER, PATCHES
 from operators.source.events.marking import unavailable
 from operators.source.request import IngestRequest
@@ -141,7 +142,7 @@ def _merged(marked: DataFrame, rules: Rules) -> DataFrame:
     has_old = _OLD in marked.columns
     types = {field.name: field.dataType.typeName() for field in marked.schema.fields if field.name in rules.names}
     values = {}
-    for name in (name for name in rules.names if name not in _OWN_PLACE):
+    for name in (name for name in rules.names if name not in (*_OWN_PLACE, undeclared.FIELDS)):
         told = F.when(good & (does != GOES) & ~_keeps(name, rules, is_text=types[name] == "string"), F.struct(column(name).alias("v")))
         newest = F.last(told, ignorenulls=True).over(among)
         values[name] = newest
@@ -153,7 +154,14 @@ def _merged(marked: DataFrame, rules: Rules) -> DataFrame:
         merged[name] = F.when(newest.isNotNull(), newest.getField("v")).otherwise(old)
     shown = {name: merged.get(name, column(name)) for name in marked.columns}
     is_partial = good & ((does == PATCHES) | F.col("_kept").isNotNull())
-    return staged.select(*(F.when(is_partial, value).otherwise(column(name)).alias(name) if name in merged else column(name) for name, value in shown.items()))
+    whole = [F.when(is_partial, value).otherwise(column(name)).alias(name) if name in merged else column(name) for name, value in shown.items()]
+    if undeclared.FIELDS not in rules.names:
+        return staged.select(*whole)
+    steps = F.collect_list(F.when(good & (does != GOES), undeclared.step(does == PATCHES, F.col("_kept")))).over(among)
+    before = undeclared.first(F.col(_OLD).getField(undeclared.FIELDS)) if has_old else F.lit(None).cast("string")
+    chained = staged.withColumn(undeclared.CHAIN, steps)
+    chain = F.when(is_partial, F.when(first & before.isNotNull(), F.concat(F.array(before), F.col(undeclared.CHAIN))).otherwise(F.col(undeclared.CHAIN)))
+    return undeclared.merged(chained.select(*whole, chain.alias(undeclared.CHAIN)), empty_is_null=rules.empty_is_null)
 
 
 def _keeps(name: str, rules: Rules, *, is_text: bool) -> Column:

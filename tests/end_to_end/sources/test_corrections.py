@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
 
@@ -60,3 +61,34 @@ def test_what_is_live_depends_on_what_was_delivered_alone(history: list[Files], 
         if leave:
             folder.run(full_refresh=True)
             check(folder, files)
+
+
+PATCHES = """\
+pipeline: { name: patches }
+nodes:
+  - type: source
+    name: feed
+    config:
+      name: feed
+      type: json
+      glob: in/*.jsonl
+      options: { format: ndjson }
+      merge: { strategy: changelog, primary_key: [id], op: op, ops: { append: [full], patch: [part], retract: [gone] } }
+      schema: [{ name: id, type: int }, { name: op, type: string }, { name: v, type: string, optional: true }]
+  - { type: output, name: rows, input: feed, config: { name: rows, type: json, path: rows.json, preserve_nulls: true } }
+"""
+
+
+def test_a_patch_keeps_undeclared_fields_too(tmp_path: Path):
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", PATCHES)
+    folder.write("in/1.jsonl", '{"id": 1, "op": "full", "v": "a", "x": 1.50, "y": "b"}\n{"id": 2, "op": "full", "v": "a"}\n')
+    folder.run()
+    folder.write("in/3.jsonl", '{"id": 1, "op": "part", "v": null, "y": ""}\n{"id": 2, "op": "part", "x": null, "z": [1]}\n')
+    folder.run()
+    told = [{"id": 1, "op": "part", "v": "a", "x": 1.5, "y": ""}, {"id": 2, "op": "part", "v": "a", "z": [1]}]
+    assert [{name: value for name, value in row.items() if value is not None} for row in json.loads(folder.text("rows.json"))] == told
+    folder.write("in/2.jsonl", '{"id": 1, "op": "part", "x": 2, "y": "never"}\n')
+    folder.run()
+    told[0]["x"] = 2
+    assert [{name: value for name, value in row.items() if value is not None} for row in json.loads(folder.text("rows.json"))] == told
