@@ -32,10 +32,12 @@ class SourceMemory:
         found = self._earlier()
         return None if found is None else found.as_frame()
 
-    def latest(self) -> DataFrame | None:
-        """The newest row of each `_key` that earlier runs kept; None where there are none."""
+    def latest(self, keys: DataFrame | None = None) -> DataFrame | None:
+        """The newest row of each `_key` that earlier runs kept; None where there are none. `keys`: the only keys that are looked up."""
         found = self._earlier()
-        return None if found is None else latest(found).as_frame()
+        if found is None:
+            return None
+        return latest(found if keys is None else found.semi_join(Rows(self.run.engine, frame=keys), "_key")).as_frame()
 
     def _earlier(self) -> Rows | None:
         if not self._table.exists() or not self._table.statistics.rows():

@@ -67,8 +67,8 @@ class Memory(Protocol):
     def rows(self) -> DataFrame | None:
         """All rows that earlier runs kept, with `_epoch`; None where there are none."""
 
-    def latest(self) -> DataFrame | None:
-        """The newest row of each `_key` that earlier runs kept; None where there are none."""
+    def latest(self, keys: DataFrame | None = None) -> DataFrame | None:
+        """The newest row of each `_key` that earlier runs kept; None where there are none. `keys`: the only keys (`_key`) that are looked up."""
 
     def keep(self, rows: DataFrame, bound: int | None) -> DataFrame:
         """Store rows, and return them as they were stored, without `_epoch`. `bound`: an upper bound of their number, where it is known."""

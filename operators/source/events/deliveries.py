@@ -122,6 +122,11 @@ class Delivery:
         placed = with_places(events, self.where, self.request.engine)
         return chosen(placed, names) if names else placed
 
+    def computed(self, rows: DataFrame) -> DataFrame:
+        """Rows that are read several times: on the driver where the delivery is small, so that they are computed once."""
+        engine = self.request.engine
+        return engine.from_arrow(engine.to_arrow(rows)) if engine.limits.are_small(self.count) else rows
+
     def is_gone(self, place: int) -> bool:
         """Whether the file at a place is missing."""
         return any(self.where[file] == place for file in self.gone)
@@ -174,7 +179,7 @@ class Delivery:
         base = None if stood is None else stood.where(F.col("_error").isNull()).select("_key")
         events = self._settled(events, base)
         events, rules, stood = self._cleared(events, stood)
-        marked = replayed(events, stood, rules)
+        marked = self.computed(replayed(events, stood, rules))
         self.warn(marked)
         return op_rows(marked, rules, has_old=stood is not None)
 
@@ -216,8 +221,9 @@ class Delivery:
             touched = self._touched(fresh, everything)
             met = everything.join(touched, "_of", "left_semi") if not rules.keeps else united(everything.where(F.col("_does") == TRUNCATES), everything.where(F.col("_does") != TRUNCATES).join(touched, "_of", "left_semi"))
             among = united(chosen(met, fresh.columns), fresh)
+        among = self.computed(among)
         events, told, _ = self._cleared(self._settled(among, None), None)
-        marked = replayed(events, None, told)
+        marked = self.computed(replayed(events, None, told))
         self.warn(marked)
         after = op_rows(marked, told, has_old=False).drop("_op")
         overwritten = [record.stored for record in request.changes.changed]

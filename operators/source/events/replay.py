@@ -185,7 +185,7 @@ def _with_codes(marked: DataFrame, stood: DataFrame | None, rules: Rules) -> Dat
         same = alike(F.col("_old_print"), fingerprint(marked, rules.compared), len(parts(stood, rules.compared)))
         corrected = final & stays & known & ~same
         codes = [F.when(final & stays & ~known, 0), F.when(final & ~stays & known, 1), F.when(corrected, 2), F.when(corrected, 3), bad]
-    return marked.withColumn("_codes", F.array_compact(F.array(*codes)))
+    return marked.withColumn("_codes", F.array_compact(F.array(*codes))).drop("_old_print")
 
 
 def unfound(marked: DataFrame) -> DataFrame:

@@ -44,14 +44,15 @@ class Winners:
     def op_rows(self) -> DataFrame:
         """The op rows. Stores what is to be remembered."""
         delivery, request = self.delivery, self.delivery.request
-        fresh = delivery.placed(delivery.events, fresh=True)
-        kept = request.memory.latest() if request.memory is not None else None
-        together = F.col("_does").isin(TRUNCATES, ACTIVATES)
-        earlier = None if kept is None else delivery.in_order(chosen(kept, ["_key", *KEPT]))
-        new = self._clearings(fresh.where(together)) if request.config.feed in ("debezium", "singer") else []
-        old = [] if earlier is None or request.config.feed not in ("debezium", "singer") else self._clearings(earlier.where(together))
-        keyed = fresh.where(~together) if request.config.feed else fresh
-        known = None if earlier is None else earlier.where(~together)
+        fresh = delivery.computed(delivery.placed(delivery.events, fresh=True))
+        together, clears = F.col("_does").isin(TRUNCATES, ACTIVATES), request.config.feed in ("debezium", "singer")
+        new = self._clearings(fresh.where(together)) if clears else []
+        keyed = fresh.where(~together) if clears else fresh
+        rows = delivery.memory.rows() if clears else None
+        old = [] if rows is None else self._clearings(delivery.in_order(rows.where(together).select(*map(column, KEPT))))
+        all_keys = bool(new) or request.rebuilt
+        kept = delivery.memory.latest(None if all_keys else keyed.select(F.col("_of").alias("_key")).distinct())
+        known = None if kept is None else delivery.in_order(chosen(kept.where(~together), ["_key", *KEPT]))
         if request.rebuilt:
             return self._again(keyed, known, new, old)
         return self._follow(keyed, known, new, old)
@@ -74,7 +75,7 @@ class Winners:
             gone = known.where((F.col("_does") == STANDS) & self._is_wiped(new))
             told = {"_of": F.col("_key"), "_does": F.lit(GOES), "_wiped": F.lit(True), "_era": F.lit(0), "_injected": F.lit(True)}
             events = united(events, as_events(gone, events.columns, told, events))
-        marked = replayed(events, stood, rules)
+        marked = delivery.computed(replayed(events, stood, rules))
         delivery.warn(marked)
         self._remember(marked, fresh=delivery.events)
         return op_rows(marked, rules, has_old=stood is not None)
@@ -108,8 +109,7 @@ class Winners:
             rows = united(rows, together.select(place.alias("_key"), *map(column, KEPT)))
         if left is not None:
             rows = united(rows, left)
-        if request.memory is not None:
-            request.memory.keep(rows, delivery.count if left is None else None)
+        delivery.memory.keep(rows, delivery.count if left is None else None)
 
     def _again(self, fresh: DataFrame, known: DataFrame | None, new: Sequence[Clearing], old: Sequence[Clearing]) -> DataFrame:
         """The op rows of an edited source: all present files, and what is kept of files that are gone."""
@@ -117,16 +117,14 @@ class Winners:
         stood, gone = request.prior_rows, delivery.gone
         events, rules = fresh, delivery.rules
         clearings = [*new, *(one for one in old if delivery.is_gone(one.place[0]))]
-        left = None
         if stood is not None and gone:
             events = united(events, self._left(events, known, stood, gone))
         if clearings:
             events = events.withColumns({"_wiped": self._is_wiped(clearings), "_era": F.lit(0)})
             rules = replace(rules, clears=True)
         events = events.withColumn("_injected", F.lit(False))
-        if request.memory is not None:
-            left = self._gone_clearings(gone) if gone and old else None
-            request.memory.forget()
+        left = self._gone_clearings(gone) if gone and old else None
+        delivery.memory.forget()
         marked = replayed(events, None, rules)
         delivery.warn(marked)
         self._remember(marked, delivery.events, left)
@@ -136,7 +134,7 @@ class Winners:
     def _gone_clearings(self, gone: Sequence[str]) -> DataFrame | None:
         """The kept clearings of files that are gone, on the driver: their table is emptied."""
         request = self.delivery.request
-        kept = request.memory.latest() if request.memory is not None else None
+        kept = self.delivery.memory.rows()
         if kept is None:
             return None
         rows = kept.where(F.col("_does").isin(TRUNCATES, ACTIVATES) & F.col("_file").isin(list(gone))).select("_key", *map(column, KEPT))
