@@ -315,9 +315,10 @@ def _settled(hashes: Hashes, path: Path, facts: tuple[int, ...]) -> Hashes:
 
 def _released(pieces: Iterable[_Seen | None], data: Buffer) -> Iterator[_Seen | None]:
     """The pieces of a file. Memory of the pieces seen is given back."""
-    for piece in pieces:
+    for number, piece in enumerate(pieces, 1):
         yield piece
-        release_pages(data)
+        if number % (_RESIDENT // CHUNK_BYTES) == 0:
+            release_pages(data)
 
 
 def _words(data: Buffer) -> Words:
