@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
@@ -10,7 +10,8 @@ from typing import cast
 from changelog.columns import OP
 from changelog.forms.frames import flat_stream
 from changelog.lazy_imports import pa
-from errata.outputs.writer import output_columns
+from cxl.types.types import Kind
+from errata.outputs.writer import output_columns, table_type
 from errata.plan.plan import Node
 from errata.state.ordered_rows import OutputRows
 from errata.state.run_state import RunState
@@ -18,6 +19,7 @@ from errata.state.stream_forms import beside
 from errata.state.undeclared_columns import expanded
 from operators.output.operator import Output
 from storage.formats.typed.writing import Drained
+from storage.values.text import plain_decimals
 
 _GROUP_ROWS = 1 << 17
 
@@ -55,16 +57,35 @@ def odf_events(run: RunState, node: Node, form: str, made: tuple[int, datetime],
     `undeclared`: names and types of the undeclared fields that the output writes, in order. Where there are many events, one batch at a time is on the driver.
     """
     epoch, moment = made
-    shape = output_columns(cast("Output", node.operator), undeclared)[1]
+    output = cast("Output", node.operator)
+    columns, shape = output_columns(output, undeclared)
     rows = expanded(run.op_rows(node, epoch), shape)
     events = flat_stream(rows, form, hidden=[name for name in node.operator.output.hidden_columns() if name in rows.columns])
     count = run.op_count(node, epoch)
     few = count <= run.engine.limits.driver_rows
     table = run.engine.to_arrow(events, None if few else 0)
     found = OutputRows(table, None) if few else OutputRows(None, events)
-    typed = (batch.cast(table.schema) for batch in found.batches(run.engine, lambda batch: batch))
-    [empty] = _numbered(iter([_none_of(table.schema)]), 0, moment)
+    schema = _declared(table.schema, {name: table_type(output, name, type_) for name, type_ in columns if type_.kind is Kind.DECIMAL})
+    dynamic = frozenset(name for name, type_ in columns if type_.is_dynamic)
+    typed = (_plain(batch, dynamic).cast(schema) for batch in found.batches(run.engine, lambda batch: batch))
+    [empty] = _numbered(iter([_none_of(schema)]), 0, moment)
     return OdfEvents(empty.schema, _numbered(typed, run.offset(node, epoch), moment), count)
+
+
+def _column_of(name: str) -> str:
+    """The column whose value, or value before, an event has under a name."""
+    return name.removeprefix("old_")
+
+
+def _declared(schema: pa.Schema, decimals: Mapping[str, pa.DataType]) -> pa.Schema:
+    """The schema of events with the declared precision of decimals."""
+    return pa.schema([one.with_type(decimals.get(_column_of(one.name), one.type)) if pa.types.is_decimal(one.type) else one for one in schema])
+
+
+def _plain(batch: pa.RecordBatch, dynamic: Collection[str]) -> pa.RecordBatch:
+    """Events with the digits of decimals in JSON text."""
+    plain = [plain_decimals(values) if _column_of(name) in dynamic and pa.types.is_string(values.type) else values for name, values in zip(batch.schema.names, batch.columns, strict=True)]
+    return pa.RecordBatch.from_arrays(plain, batch.schema.names)
 
 
 def _none_of(schema: pa.Schema) -> pa.RecordBatch:

@@ -17,13 +17,12 @@ from typing import Any, cast
 from changelog.arrow_algebra import weights
 from changelog.columns import column
 from changelog.lazy_imports import pa, pc, pl
-from cxl.types.types import type_name
 from errata.core.failures import StorageFailed
 from errata.outputs.changes_file import odf_events
 from errata.outputs.context import OutputContext
 from errata.outputs.staged_files import StagedTable
 from errata.outputs.targets import Targets
-from errata.outputs.writer import output_columns
+from errata.outputs.writer import output_columns, table_type
 from errata.plan.plan import Node
 from errata.state.node_tables import accepted
 from errata.state.ordered_rows import BATCH_ROWS, output_rows
@@ -35,7 +34,7 @@ from storage.delta.multisets import net
 from storage.delta.published_table import PublishedTable
 from storage.errors import StorageError
 from storage.state.ledger import Ledger
-from storage.values.types import arrow_type
+from storage.values.text import plain_decimals
 
 MOST_ROWS = 500_000
 """The most op rows that are merged; with more, the table is written anew."""
@@ -136,7 +135,12 @@ class Writing:
     @cached_property
     def schema(self) -> pa.Schema:
         """The table's columns, as the output declares them."""
-        return pa.schema([(name, arrow_type(type_name(type_))) for name, type_ in output_columns(self.output, self.fields)[0]])
+        return pa.schema([(name, table_type(self.output, name, type_)) for name, type_ in output_columns(self.output, self.fields)[0]])
+
+    @cached_property
+    def _dynamic(self) -> frozenset[str]:
+        """The columns of JSON text."""
+        return frozenset(name for name, type_ in output_columns(self.output, self.fields)[0] if type_.is_dynamic)
 
     @property
     def known(self) -> bool:
@@ -198,7 +202,8 @@ class Writing:
 
     def _typed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
 
-        return pa.RecordBatch.from_arrays([_one_nan(values.cast(one.type)) for values, one in zip(batch.columns, self.schema, strict=True)], schema=self.schema)
+        columns = (plain_decimals(values) if one.name in self._dynamic else values for values, one in zip(batch.columns, self.schema, strict=True))
+        return pa.RecordBatch.from_arrays([_one_nan(values.cast(one.type)) for values, one in zip(columns, self.schema, strict=True)], schema=self.schema)
 
     def _changed(self, since: int) -> tuple[pa.Table, pl.Series, pa.Table] | None:
         """Rows to be taken away, how often each, and rows to be added; None where they are too many."""

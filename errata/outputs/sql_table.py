@@ -31,7 +31,8 @@ from errata.state.undeclared_columns import Shape as RowColumns
 from operators.output.operator import Output
 from storage.sql.mirror import DELETE, INSERT, UPDATE, Delta, Write, write
 from storage.sql.tables import KEY, Column, ControlRow, Shape
-from storage.values.types import arrow_type
+from storage.values.text import plain_decimals
+from storage.values.types import arrow_type, is_dynamic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -112,7 +113,8 @@ class _Writing:
         return replace(shape, names=(*shape.names, "_key")) if KEY in self.shape.names else shape
 
     def _typed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        arrays = [values.cast(_arrow(one.type)) for values, one in zip(self._columns(batch).columns, self.shape.columns, strict=True)]
+        given = ((plain_decimals(values) if is_dynamic(one.type) else values, one) for values, one in zip(self._columns(batch).columns, self.shape.columns, strict=True))
+        arrays = [values.cast(_arrow(one.type)) for values, one in given]
         return pa.RecordBatch.from_arrays(arrays, names=self.shape.names)
 
     def _live(self) -> Iterator[pa.RecordBatch]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from changelog.lazy_imports import pa
-from cxl.types.types import parse_type
+from cxl.types.types import Type, parse_type, type_name
 from errata.core.diagnostics import did_you_mean
 from errata.core.failures import StorageFailed
 from errata.outputs.staged_files import StagedFiles, Written
@@ -21,6 +21,8 @@ from errata.state.undeclared_columns import Shape, agreed
 from operators.output.operator import Output, write_plan
 from storage import formats
 from storage.formats import Session, splitting
+from storage.values.decimals import decimal_type
+from storage.values.types import arrow_type, base_type
 
 if TYPE_CHECKING:
     from storage.engines.base import Engine
@@ -171,6 +173,13 @@ def output_columns(output: Output, undeclared: Sequence[tuple[str, str]]) -> tup
     meta = [one for one in declared if output.fields.taken and one[0].startswith("meta.")]
     columns = [*(one for one in declared if one not in meta), *((name, parse_type(type_)) for name, type_ in extra), *meta]
     return columns, Shape(tuple(name for name, _ in columns), tuple(extra))
+
+
+def table_type(output: Output, name: str, type_: Type) -> pa.DataType:
+    """The Arrow type of a column in a table: decimals with the precision that the output declares, dynamic values as text."""
+    declared = output.declared.spelled(name, type_name(type_))
+    digits = decimal_type(base_type(declared))
+    return arrow_type(declared) if digits is None else pa.decimal128(*digits)
 
 
 def left_out(output: Output, arriving: Sequence[tuple[str, str]]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cxl import Program
-from cxl.types.types import ANY, Schema
+from cxl.types.types import ANY, Kind, Schema
 from operators.core.binding import Binding
 from operators.core.operator import Operator
 from operators.core.provisional import emitted, with_emitted
@@ -108,7 +108,8 @@ def _compiled_checks(spec: NodeSpec, config: TransformConfig, schema: Schema, bi
             place = ("config", "validations", index, *(("args",) if item.args else ()))
             binding.problems.report("CFG-002", f"check '{item.check}' needs the argument '{lacking}'", place, help=f"args: {{{lacking}: ...}}")
             continue
-        text = condition(item.check, item.field, item.args)
+        exact = item.field is not None and schema.get(item.field, ANY).kind is Kind.DECIMAL
+        text = condition(item.check, item.field, item.args, exact=exact)
         compiled = binding.compile(spec, path, text, "predicate", schema=seen, generated=text != item.check)
         if compiled is not None and not unknown:
             checks.append((item, compiled))

@@ -3,6 +3,8 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from math import isfinite
 from typing import Any
 
 Args = Mapping[str, Any]
@@ -10,7 +12,24 @@ Args = Mapping[str, Any]
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
+class _Literal(str):
+    """The text of a literal of CXL."""
+
+    __slots__ = ()
+
+
+def _exact(value: Any) -> Any:
+    """A float as the literal of a Decimal, in lists too; any other value unchanged."""
+    if isinstance(value, list):
+        return [_exact(one) for one in value]
+    if not isinstance(value, float) or not isfinite(value):
+        return value
+    return _Literal(f"{Decimal(getattr(value, 'digits', repr(value))):f}d")
+
+
 def _literal(value: Any) -> str:
+    if isinstance(value, _Literal):
+        return str(value)
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if value is None:
@@ -50,9 +69,9 @@ def missing_argument(check: str, field: str | None, args: Args) -> str | None:
     return next((names[0] for names in needed if all(args.get(name) is None for name in names)), None)
 
 
-def condition(check: str, field: str | None, args: Args) -> str:
-    """The CXL condition of a validation: a named check of a field, or the check itself."""
+def condition(check: str, field: str | None, args: Args, *, exact: bool = False) -> str:
+    """The CXL condition of a validation: a named check of a field, or the check itself. `exact`: the field is a Decimal, and numbers are compared with it by their digits."""
     made = NAMED.get(check.strip())
     if made is not None and field is not None and _NAME.fullmatch(field):
-        return made(field, args)
+        return made(field, {name: _exact(value) for name, value in args.items()} if exact else args)
     return check

@@ -27,10 +27,11 @@ Parser = Callable[[bytes], Any]
 
 def parser_of(plan: ReadPlan) -> Parser:
     """The parser for what a source reads: floats are `WrittenFloat` where a column is a decimal. It raises orjson.JSONDecodeError."""
-    return _exactly if any(decimal_type(base_type(column.type)) for column in plan.declared) else orjson.loads
+    return parsed_exactly if any(decimal_type(base_type(column.type)) for column in plan.declared) else orjson.loads
 
 
-def _exactly(text: bytes) -> Any:
+def parsed_exactly(text: bytes) -> Any:
+    """The value of a JSON text, its floats as `WrittenFloat`. Raises orjson.JSONDecodeError."""
     value = orjson.loads(text)
     if _INEXACT.search(text) is None:
         return value

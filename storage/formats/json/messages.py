@@ -13,6 +13,7 @@ import orjson
 
 from storage.files.errors import InputError
 from storage.formats.base import ACTIVATES, GOES, PASSED, STANDS, TRUNCATES, Reject
+from storage.formats.json.exact_numbers import parsed_exactly
 from storage.values.json_text import canonical
 
 UNAVAILABLE: Final = "__debezium_unavailable_value"
@@ -96,7 +97,7 @@ class _Wrapped(NamedTuple):
 def _unwrapped(value: Any) -> _Wrapped:
     """A value without its schema. Text is JSON. Raises ValueError for another text."""
     if isinstance(value, str):
-        value = orjson.loads(value)
+        value = parsed_exactly(value.encode())
     if isinstance(value, dict) and "payload" in value and value.keys() <= {"schema", "payload"}:
         return _Wrapped(value["payload"], value.get("schema"))
     return _Wrapped(value)
