@@ -77,7 +77,7 @@ def _split(request: IngestRequest, told: DataFrame) -> DataFrame:
     moves = good & (F.col("_does") == CORRECTS) & (F.col("_own") != F.col("_named"))
     is_feed, has_of = config.feed is not None, bool(config.merge.of)
     if is_feed:
-        moves = good & (F.col("_does") == STANDS) & F.col("_old_key").isNotNull()
+        moves = good & (F.col("_does") == STANDS) & F.col("_old_key").isNotNull() & F.col("_kept").isNull()  # else it may be a reject, which moves nothing
         told = told.withColumn("_named", F.coalesce(F.col("_old_key"), F.col("_own")))
     if is_feed or has_of:
         told = told.withColumn("_part", F.explode(F.when(moves, F.array(F.lit(1), F.lit(2))).otherwise(F.array(F.lit(0)))))

@@ -153,6 +153,16 @@ def test_late_events_of_a_feed_without_versions_take_their_place(tmp_path: Path)
     assert rows(folder) == {"2": "b", "3": "c"}
 
 
+def test_a_changed_key_without_all_values_changes_nothing(tmp_path: Path):
+    folder = feed(tmp_path, "debezium")
+    folder.write("in/1.jsonl", json_lines([change("c", 1, "a", 1)]))
+    folder.run()
+    folder.write("in/2.jsonl", json_lines([{**change("u", 2, "__debezium_unavailable_value", 2), "before": {"id": 1, "v": "a"}}]))
+    folder.run()
+    assert rows(folder) == {"1": "a"}
+    assert categories(folder) == ["unavailable_value"]
+
+
 def test_canal_has_arrays_of_rows(tmp_path: Path):
     folder = feed(tmp_path, "{ format: canal, table: shop.t }")
     told = {"database": "shop", "table": "t", "isDdl": False}

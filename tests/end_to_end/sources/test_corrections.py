@@ -6,13 +6,15 @@ import json
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from operators.source import reading
 from tests.support import corrections
 from tests.support.corrections import COLUMNS, SOURCES, Files, deliveries
 from tests.support.examples import examples
-from tests.support.pipelines import Folder, command
+from tests.support.pipelines import Folder, command, limited
 
 
 def deliver(folder: Folder, files: Files) -> None:
@@ -46,6 +48,20 @@ def verify(folder: Folder) -> None:
 @examples(60, 2)
 @given(deliveries(), st.booleans())
 def test_what_is_live_depends_on_what_was_delivered_alone(history: list[Files], leave: bool):
+    check_history(history, leave=leave)
+
+
+@pytest.mark.deep
+@examples(12, 2)
+@given(deliveries(), st.booleans())
+def test_large_deliveries_lead_to_the_same(history: list[Files], leave: bool):
+    with pytest.MonkeyPatch.context() as patch, limited(small_rows=0, driver_rows=0):
+        patch.setattr(reading, "SMALL_BYTES", 0)
+        check_history(history, leave=leave)
+
+
+def check_history(history: list[Files], *, leave: bool) -> None:
+    """Deliver a history run by run. Without `leave`, files are removed once they were read."""
     with tempfile.TemporaryDirectory() as place:
         folder, files = Folder(Path(place)), Files()
         folder.write("pipeline.yaml", corrections.pipeline())
