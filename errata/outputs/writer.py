@@ -171,7 +171,8 @@ def output_columns(output: Output, undeclared: Sequence[tuple[str, str]]) -> tup
     declared = list(output.projection.data.items())
     extra = agreed(undeclared)
     meta = [one for one in declared if output.fields.taken and one[0].startswith("meta.")]
-    columns = [*(one for one in declared if one not in meta), *((name, parse_type(type_)) for name, type_ in extra), *meta]
+    added = [one for one in declared if one[0] in output.added]
+    columns = [*(one for one in declared if one not in meta and one not in added), *((name, parse_type(type_)) for name, type_ in extra), *meta, *added]
     return columns, Shape(tuple(name for name, _ in columns), tuple(extra))
 
 

@@ -117,6 +117,7 @@ class HistoryOutput(Output, Keyed):
         super().__init__(spec, row, times.extended(projection, row), place, times.fingerprint())
         self.taken = projection.written
         self.times = times
+        self.added = tuple(name for name in times.names if name not in projection.data)
         self.remembers = times.recorded is not None
         self.deterministic = times.deleted is None or times.deleted.deterministic
         self.output = RowType(self.output.data, self.output.hidden, key=GROUP_KEY).carrying(["_lookup", *(["_error"] if self.may_reject else [])])

@@ -53,6 +53,8 @@ class Output(Operator):
 
     kind = "output"
     is_output = True
+    added: tuple[str, ...] = ()
+    """The columns that it adds behind all others."""
     ordered_by = "_lookup"
     """The hidden column with the bytes of the sort order, where there is one."""
 

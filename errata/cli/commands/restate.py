@@ -38,7 +38,7 @@ def command(
     console = console_of(quiet, verbose, no_color)
     pipeline = load_for_reading(console, words)
     name = known_node(pipeline, node)
-    wanted = Restatement(tuple(dict.fromkeys(field for given in by for field in given.split(","))), tuple(fields), start, end)
+    wanted = Restatement(tuple(dict.fromkeys(field.strip() for given in by for field in given.split(","))), tuple(fields), start, end)
     rows = restate(pipeline, name, wanted) if isinstance(pipeline, Snapshot) else pipeline.restate(name, wanted)
     columns = columns_of(wanted.by)
     rows_answer(console, _flat(rows) if format in ("text", "csv") else rows, format, columns, whole=True)

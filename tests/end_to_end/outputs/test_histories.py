@@ -194,3 +194,11 @@ def test_many_rows_are_told_as_few(tmp_path: Path) -> None:
     for name in ("time", "epoch", "both"):
         assert told(place[0], name) == told(place[1], name)
     assert place[1].violations() == []
+
+
+def test_columns_of_a_history_are_behind_undeclared_ones(tmp_path: Path) -> None:
+    folder = project(tmp_path, sink("time", TIME), sink("both", BOTH))
+    folder.write_csv("facts.csv", (*HEADER, "more"), [dict(zip((*HEADER, "more"), (*row, "x"), strict=True)) for row in FIRST])
+    folder.run()
+    assert list(folder.rows("out/time.csv")[0]) == ["thing", "since", "city", "more", "valid_from", "valid_to", "is_current"]
+    assert list(folder.rows("out/both.csv")[0])[3:] == ["more", "valid_from", "valid_to", "recorded_from", "recorded_to", "is_current"]
