@@ -24,6 +24,7 @@ from errata.outputs.writer import output_columns
 from errata.plan.plan import Node
 from errata.rendering.rows import json_text
 from errata.state.committed_node import CommittedNode, in_order
+from errata.state.node_tables import accepted
 from errata.state.ordered_rows import BATCH_ROWS, output_rows
 from errata.state.run_state import RunState
 from errata.state.stream_forms import Stream, formed
@@ -127,7 +128,7 @@ class _Writing:
         run = self.run
         hidden = [name for name in ("_widened",) if name in self.output.output.hidden]
         names = ["_op", "_key", "_epoch", *hidden, *self.output.projection.data]
-        rows = run.tables.rows(run.engine, self.node, run.values, epochs=(since + 1, self.written[0])).accepted.as_frame()
+        rows = run.op_rows(self.node, since + 1, self.written[0])
         table = run.engine.to_arrow(rows.select(*map(column, names[:3]), weight(F.col("_op")).alias("_weight"), *map(column, names[3:])), MOST_ROWS + 1)
         if table.num_rows > MOST_ROWS:
             return None
@@ -151,7 +152,7 @@ class _Writing:
 
     @property
     def _frame(self) -> DataFrame:
-        return self.run.tables.live(self.run.engine, self.node, self.run.values).accepted.as_frame()
+        return accepted(self.run.tables.live(self.run.engine, self.node, self.run.values).as_frame())
 
     def _check_keys(self) -> None:
         """Raise StorageFailed for live rows whose primary key is null or not unique."""
@@ -216,9 +217,8 @@ class _Writing:
     def _as_json(self, epoch: int, moment: datetime) -> Iterator[pa.RecordBatch]:
         run = self.run
         kept = CommittedNode.of(self.node.name, self.context.plan.summary()[self.node.name])
-        rows = run.tables.rows(run.engine, self.node, run.values, epochs=(epoch, epoch)).as_frame()
-        start = run.offset(self.node, epoch)
-        few = sum(run.tables.changelog(self.node).statistics.counts(epoch).values()) <= run.engine.limits.driver_rows
+        rows, start = run.op_rows(self.node, epoch), run.offset(self.node, epoch)
+        few = run.op_count(self.node, epoch) <= run.engine.limits.driver_rows
         changes = in_order(run.engine, rows, kept, start, few=few)
         events = list(formed(changes, str(self.shape.form), Stream(self.context.plan.settings.name, self.node.name, {epoch: moment})))
         stamps = pa.repeat(pa.scalar(moment, pa.timestamp("us", "UTC")), len(events))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
+import pytest
 from deltalake import DeltaTable
 from hypothesis import given
 
@@ -14,9 +17,6 @@ from tests.support.examples import examples
 from tests.support.histories import Fact, Recording, by_time, in_order
 from tests.support.pipelines import Folder, command, limited
 from tests.unit.operators.test_histories import steps
-
-if TYPE_CHECKING:
-    import pytest
 
 HEAD = """\
 pipeline: {name: told}
@@ -202,3 +202,16 @@ def test_columns_of_a_history_are_behind_undeclared_ones(tmp_path: Path) -> None
     folder.run()
     assert list(folder.rows("out/time.csv")[0]) == ["thing", "since", "city", "more", "valid_from", "valid_to", "is_current"]
     assert list(folder.rows("out/both.csv")[0])[3:] == ["more", "valid_from", "valid_to", "recorded_from", "recorded_to", "is_current"]
+
+
+@pytest.mark.parametrize("keyed", ["", ", primary_key: [thing, valid_from]"], ids=["by row key", "by primary key"])
+def test_a_table_of_a_database_holds_the_history(tmp_path: Path, keyed: str) -> None:
+    folder = project(tmp_path, sink("time", TIME, f"type: sql, connection: shop, table: told{keyed}"), sink("csv", TIME))
+    folder.write("errata.toml", '[connections.shop]\nurl = "sqlite:shop.db"\n')
+    for rows in ([*FIRST, (9, "cy", None, "Kiel", "false")], [*FIRST, (4, "ann", 20, "Nice", "false")], [FIRST[1], (3, "bob", 25, "Bern", "false")]):
+        deliver(folder, *rows)
+        folder.run()
+        with closing(sqlite3.connect(tmp_path / "shop.db")) as shop:
+            found = shop.execute("SELECT thing, since, city, valid_from, valid_to, is_current FROM told ORDER BY thing, valid_from").fetchall()
+        assert [tuple(map(cell, (*row[:5], bool(row[5])))) for row in found] == told(folder, "csv")
+    assert folder.violations() == []
