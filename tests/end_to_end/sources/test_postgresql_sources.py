@@ -99,7 +99,7 @@ def test_every_type(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     names = [name for name, *_ in TYPES]
     for row, values in zip(found, good, strict=True):
         wanted = {name: value[1] for name, value in zip(names, values, strict=True)}
-        told = {name: str(row[name]) if name == "n" and row[name] is not None else row[name] for name in names}
+        told = {name: f"{float(row[name]):.2f}" if name == "n" and row[name] is not None else row[name] for name in names}
         assert told == wanted
     assert result.rejected == len(REJECTED)
     rejects = folder.text("out/rejected.csv")
