@@ -95,7 +95,7 @@ def test_every_type(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     text = PIPELINE.replace("{name: v, type: int}", schema).replace("type: csv, path: out/all.csv", "type: json, path: out/all.json, options: {format: ndjson}, preserve_nulls: true")
     folder.write("pipeline.yaml", text)
     result = folder.run()
-    found = [json.loads(line) for line in folder.text("out/all.json").splitlines()]
+    found = [json.loads(line) | {"n": json.loads(line, parse_float=str)["n"]} for line in folder.text("out/all.json").splitlines()]  # a decimal is a number with all its digits
     names = [name for name, *_ in TYPES]
     for row, values in zip(found, good, strict=True):
         wanted = {name: value[1] for name, value in zip(names, values, strict=True)}
