@@ -112,6 +112,15 @@ class Delivery:
         placed = with_places(events, self.where, self.request.engine)
         return placed.withColumns({"_fresh": self._is_delivered() if fresh else F.lit(False), "_stale": self._is_stale()})
 
+    @property
+    def has_left(self) -> bool:
+        """Whether something was delivered that is not there any more: in a missing file, or in one that was overwritten."""
+        return bool(self.gone) or any(record.replaced for record in self.files)
+
+    def is_left(self) -> Column:
+        """Whether an event is of content that is not there any more."""
+        return F.col("_file").isin(self.gone) | self._is_stale() if self.gone else self._is_stale()
+
     def _is_stale(self) -> Column:
         """Whether the file of an event was overwritten after it."""
         overwritten = [record for record in self.files if record.replaced]
@@ -257,7 +266,7 @@ class Delivery:
         """The op rows of an edited source: all present files, and the events of files that are gone."""
         request, rules = self.request, self.rules
         stood, gone = request.prior_rows, self.gone
-        earlier = self.memory.rows() if gone and stood is not None else None
+        earlier = self.memory.rows() if self.has_left and stood is not None else None
         left = self._left_events(earlier, stood, gone)
         rows = self.events if left is None else united(chosen(self.events, self._event_columns), left)
         again = replace(self, events=rows, count=None if left is not None else self.count)
@@ -273,16 +282,18 @@ class Delivery:
 
     def _left_events(self, earlier: DataFrame | None, stood: DataFrame | None, gone: Sequence[str]) -> DataFrame | None:
         """The events of files that are gone, and of rows of such files that have no events."""
-        if stood is None or not gone:
+        if stood is None or not self.has_left:
             return None
-        rows = stood.where(F.col("_file").isin(gone))
+        rows = stood.where(F.col("_file").isin(gone)) if gone else stood.limit(0)
         if earlier is None:
-            return self._rowsas_events(rows)
-        known = _fitted(earlier.where(F.col("_anchor").isin(gone) | F.col("_file").isin(gone)), self.events, self._event_columns)
+            return self._rows_as_events(rows)
+        engine = self.request.engine
+        there = engine.from_arrow(engine.to_arrow(earlier.where(self.is_left())))  # the table is emptied before they are read
+        known = _fitted(there, self.events, self._event_columns)
         lost = rows.join(known.select(F.col("_of").alias("_key")).distinct(), "_key", "left_anti")
-        return united(known, self._rowsas_events(lost))
+        return united(known, self._rows_as_events(lost))
 
-    def _rowsas_events(self, rows: DataFrame) -> DataFrame:
+    def _rows_as_events(self, rows: DataFrame) -> DataFrame:
         """Prior rows as the events that brought them in."""
         return as_events(rows, self._event_columns, {"_of": F.col("_key"), "_does": F.lit(STANDS), "_anchor": F.col("_file"), "_turn": F.lit(0)}, self.events)
 

@@ -56,7 +56,7 @@ def turns(request: IngestRequest, records: Sequence[FileRecord], *, by_version: 
     for record in records:
         again = record.path in overwritten or record.replaced
         anchor = last if again and not by_version and last is not None and record.path in overwritten else record.stored
-        made.append((record.stored, anchor, request.epoch if record.path in overwritten else 0))
+        made.append((record.stored, anchor, request.epoch if record.path in overwritten else record.arrived if record.replaced else 0))
     return made
 
 

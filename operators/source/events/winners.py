@@ -117,7 +117,7 @@ class Winners:
         stood, gone = request.prior_rows, delivery.gone
         events, rules = fresh, delivery.rules
         clearings = [*new, *(one for one in old if delivery.is_gone(one.place[0]))]
-        if stood is not None and gone:
+        if stood is not None and delivery.has_left:
             events = united(events, self._left(events, known, stood, gone))
         if clearings:
             events = events.withColumns({"_wiped": self._is_wiped(clearings), "_era": F.lit(0)})
@@ -143,13 +143,13 @@ class Winners:
     def _left(self, events: DataFrame, known: DataFrame | None, stood: DataFrame, gone: Sequence[str]) -> DataFrame:
         """What is kept of files that are gone as events, with the live rows of their keys; and rows of such files that nothing is kept."""
         engine = self.delivery.request.engine
-        rows = stood.where(F.col("_file").isin(list(gone)))
+        rows = stood.where(F.col("_file").isin(list(gone))) if gone else stood.limit(0)
         plain = {"_of": F.col("_key"), "_does": F.lit(STANDS), "_anchor": F.col("_file"), "_turn": F.lit(0), "_version": self._version_of()}
         if known is None:
             return self.delivery.in_order(as_events(rows, [name for name in events.columns if name != "_place"], plain, events))
-        there = engine.from_arrow(engine.to_arrow(known.where(F.col("_file").isin(list(gone))).select("_key", *map(column, KEPT))))
+        there = engine.from_arrow(engine.to_arrow(known.where(self.delivery.is_left()).select("_key", *map(column, KEPT))))
         image = [name for name in stood.columns if name not in (*KEPT, "_epoch")]
-        met = there.join(rows.select(*map(column, image)), "_key", "left")
+        met = there.join(stood.select(*map(column, image)), "_key", "left")
         told = {"_of": F.col("_key")}
         lost = rows.join(there.select("_key"), "_key", "left_anti")
         names = [name for name in events.columns if name != "_place"]

@@ -108,3 +108,19 @@ def test_a_patch_keeps_undeclared_fields_too(tmp_path: Path):
     folder.run()
     told[0]["x"] = 2
     assert [{name: value for name, value in row.items() if value is not None} for row in json.loads(folder.text("rows.json"))] == told
+
+
+@pytest.mark.parametrize("source", ["plain", "newest"])
+def test_an_edited_source_keeps_what_an_overwritten_file_had(tmp_path: Path, source: str):
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", corrections.pipeline([source]))
+    old = {"code": "N", "of": None, "v": 1, "w": "old"}
+    folder.write_csv(f"{source}/a.csv", COLUMNS, [{**old, "id": 1}, {**old, "id": 2}])
+    folder.run()
+    folder.write_csv(f"{source}/a.csv", COLUMNS, [{**old, "id": 1, "w": "new"}])
+    folder.run()
+    told = [(row["id"], row["w"]) for row in folder.rows(f"out/{source}.csv")]
+    assert told == [("1", "new"), ("2", "old")]
+    folder.write("pipeline.yaml", corrections.pipeline([source]).replace("glob:", "correlation_key: w\n      glob:"))
+    folder.run()
+    assert [(row["id"], row["w"]) for row in folder.rows(f"out/{source}.csv")] == told
