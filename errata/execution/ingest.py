@@ -139,6 +139,7 @@ def ingest(
     counted = _counted(run, delta, made, files)
     counted = counted if before is None or source.rebuilt else _with_columns_that_stand(operator, counted, source.known, delta)
     _warn_of(warn, _without_records(operator, counted, changes))
+    _warn_of(warn, _remarks(operator, files, counted, changes))
     if made.events is not None:
         write_events(run.tables.state(source.node.name), made.events, run.epoch)
     return delta, _with_lists(run, source.node, counted, made, _unread(lists, changes))
@@ -178,6 +179,14 @@ def _without_records(operator: SourceNode, records: Iterable[FileRecord], change
     for record in records if told else ():
         if record.label in read and record.present and not record.rows:
             yield f"source '{operator.name}': {record.path}: {told}: it gives no records"
+
+
+def _remarks(operator: SourceNode, files: FileReader, records: Iterable[FileRecord], changes: FileChanges) -> Iterator[str]:
+    """What the format says of the files that were read."""
+    read = _read_labels(changes) if operator.reader().tells else set()
+    for record in records:
+        if record.label in read and record.present:
+            yield from (f"source '{operator.name}': {record.path}: {text}" for text in files.remarks(record))
 
 
 def _with_columns_that_stand(operator: SourceNode, records: Sequence[FileRecord], known: Sequence[FileRecord], delta: NodeDelta) -> tuple[FileRecord, ...]:

@@ -68,7 +68,7 @@ def _written(spec: NodeSpec, output: Output, binding: Binding) -> bool:
     try:
         writer = formats.writer(config.type, config.options, write_plan(output, tuple(output.projection.data.items())))
     except formats.OptionError as error:
-        binding.problems.report("E218", str(error), ("config", *error.path), on_key=error.unknown)
+        binding.problems.report(error.code, str(error), ("config", *error.path), help=error.help_text, on_key=error.unknown)
         return False
     return bool(spec.partial) or _holds(writer, spec, binding)
 

@@ -230,4 +230,4 @@ def write_plan(output: Output, columns: Sequence[tuple[str, Type]], interchange:
     """The writer's plan for these columns. `interchange`: the header elements that the file shall echo; `optional`: columns that only some records have."""
     config = output.config
     typed = tuple(formats.Column(name, output.declared.spelled(name, type_name(type_)), name in optional) for name, type_ in columns)
-    return formats.WritePlan(typed, config.include_header, config.preserve_nulls, output.layout, None if interchange is None else tuple(interchange))
+    return formats.WritePlan(typed, config.include_header, config.preserve_nulls, output.layout, None if interchange is None else tuple(interchange), output.name)

@@ -254,5 +254,5 @@ def _reader_of(config: SourceConfig, binding: Binding) -> Any:
     try:
         return make_reader(config, binding.settings)
     except formats.OptionError as error:
-        problems.report("E218", str(error), ("config", *error.path), on_key=error.unknown)
+        problems.report(error.code, str(error), ("config", *error.path), help=error.help_text, on_key=error.unknown)
         return None

@@ -18,6 +18,7 @@ from operators.source.file_changes import FileRecord, Part
 from operators.source.row_layout import RowShape, shaped_schema
 from operators.source.scope_paths import ScopePattern
 from storage.engines import Engine
+from storage.files.local import buffer_of
 from storage.formats import Column, Reader
 from storage.formats.base import ROW
 from storage.formats.content_chunks import ContentChunks, KnownChunks, chunks_of
@@ -84,6 +85,11 @@ class FileReader:
         columns = undeclared_columns(self.reader, self.path(record), record.path)
         told = replace(record, undeclared=tuple((column.name, column.type) for column in columns))
         return told if self.scope is None else replace(told, filled=self._lacking(record, self.scope))
+
+    def remarks(self, record: FileRecord) -> Sequence[str]:
+        """Warnings of the format for a file. Raises InputError."""
+        path = self.path(record)
+        return tuple(self.reader.remarks(buffer_of(path, record.path), record.path))
 
     def _lacking(self, record: FileRecord, scope: ScopePattern) -> tuple[str, ...]:
         """The columns that a pattern of paths names and the file lacks. Raises InputError for a path that does not fit."""

@@ -10,6 +10,7 @@ the reader and the writer. `read` turns bytes into records, `write` records into
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pkgutil import iter_modules
 from typing import Any, TypeVar
 
@@ -91,6 +92,7 @@ def writer_type(name: str) -> type[Writer]:
 def reader(name: str, options: Mapping[str, Any], plan: ReadPlan) -> Reader:
     """A reader with checked options. Raises OptionError for unknown options, and for array paths or layouts that the format does not take."""
     cls = reader_type(name)
+    _require(name, cls)
     _refuse(name, "array_paths", given=bool(plan.array_paths) and not cls.nested, why="its records have no nested arrays, as those of json and xml have")
     _refuse(name, "format_schema", given=plan.layout is not None and not cls.laid_out, why="only fixed_width files are laid out by one")
     return cls(_checked(cls.Options, options), plan)
@@ -99,8 +101,16 @@ def reader(name: str, options: Mapping[str, Any], plan: ReadPlan) -> Reader:
 def writer(name: str, options: Mapping[str, Any], plan: WritePlan) -> Writer:
     """A writer with checked options. Raises OptionError for unknown options, and for a layout that the format does not take."""
     cls = writer_type(name)
+    _require(name, cls)
     _refuse(name, "schema", given=plan.layout is not None and not cls.laid_out, why="only fixed_width files are laid out by one")
     return cls(_checked(cls.Options, options), plan)
+
+
+def _require(name: str, cls: type[Reader] | type[Writer]) -> None:
+    """Raise OptionError (E606) where the library of a format is not installed."""
+    if cls.library and find_spec(cls.library) is None:
+        message = f"type '{name}' needs the library {cls.library}, which is not installed"
+        raise OptionError(message, ("type",), code="E606", help_text=f"pip install 'errata[{cls.extra}]'")
 
 
 def _refuse(name: str, key: str, *, given: bool, why: str) -> None:

@@ -295,6 +295,12 @@ class Reader(Generic[OptionsT]):
     """Whether a record has only some of the fields of its file."""
     undeclared_type: ClassVar[str] = "string"
     """The type of undeclared columns."""
+    tells: ClassVar[bool] = False
+    """Whether it has remarks on files that were read."""
+    library: ClassVar[str] = ""
+    """The module that reads the format, where an extra brings it."""
+    extra: ClassVar[str] = ""
+    """The extra of pyproject.toml that brings it."""
 
     def __post_init__(self) -> None:
         """Check what options and plan decide together. Raises OptionError."""
@@ -306,6 +312,10 @@ class Reader(Generic[OptionsT]):
     def nothing_found(self) -> str | None:
         """A warning for a file without records; None where such a file is normal."""
         return None
+
+    def remarks(self, data: Buffer, name: str) -> Sequence[str]:
+        """Warnings for a file that was read. Raises InputError."""
+        return ()
 
     def levels(self) -> Mapping[str, Sequence[str]]:
         """Sections that the format adds to the declared ones, with their fields. They may differ between the records of a file."""
@@ -383,6 +393,7 @@ class WritePlan:
         preserve_nulls: whether a null is written as a null
         layout: the content of the format schema
         interchange: the header elements of an EDI interchange that is echoed from a document section (its `_elements`)
+        name: the output's name
     """
 
     columns: tuple[Column, ...]
@@ -390,6 +401,7 @@ class WritePlan:
     preserve_nulls: bool = False
     layout: Mapping[str, Any] | None = None
     interchange: tuple[str, ...] | None = None
+    name: str = ""
 
 
 class Session:
@@ -435,6 +447,10 @@ class Writer(Session, Generic[OptionsT]):
     """Whether a layout gives the places of the fields."""
     flat: ClassVar[frozenset[str]] = frozenset()
     """Types of nested values that no column of the format can hold: `map`, `array`."""
+    library: ClassVar[str] = ""
+    """The module that writes the format, where an extra brings it."""
+    extra: ClassVar[str] = ""
+    """The extra of pyproject.toml that brings it."""
     echoes: ClassVar[str | None] = None
     """The segment of a document from which the header of a file can be made (`options.interchange_from_doc`)."""
 

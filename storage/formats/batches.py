@@ -131,6 +131,8 @@ def assembled(
     rows: pa.Array,
     rejected: pa.Array | None,
     cells: Callable[[str, pa.Array], list[str | None]],
+    *,
+    place: Callable[[str, int], str] | None = None,
 ) -> pa.RecordBatch:
     """One batch of converted columns.
 
@@ -140,12 +142,13 @@ def assembled(
         rows: the records' numbers in the file
         rejected: errors that are known already, one a record; null for none
         cells: returns the text of a column in the rows of some indices
+        place: returns where a cell is in its file, by column and index
     """
     values = [done[column.name].values if column.name in done else pa.nulls(len(rows), arrow_type(column.type)) for column in columns]
     failed = {name: result.failed for name, result in done.items() if result.failed is not None}
     errors = pa.nulls(len(rows), pa.string())
     if failed:
-        errors = _coercion_errors(columns, failed, list(done), cells, errors)
+        errors = _coercion_errors(columns, failed, list(done), cells, errors, place=place)
     if rejected is not None:
         errors = pc.coalesce(rejected, errors)
     return pa.RecordBatch.from_arrays([*values, rows, errors], schema=batch_schema(columns))
@@ -163,6 +166,8 @@ def _coercion_errors(
     names: Sequence[str],
     cells: Callable[[str, pa.Array], list[str | None]],
     errors: pa.Array,
+    *,
+    place: Callable[[str, int], str] | None,
 ) -> pa.Array:
     """`errors`, with the errors of the records that have a failed cell."""
     some = reduce(pc.or_, failed.values())
@@ -171,12 +176,13 @@ def _coercion_errors(
     wrong = {name: pc.take(mask, where).to_pylist() for name, mask in failed.items()}
     by_name = {column.name: column for column in columns}
     texts = [
-        _coercion_reject({name: text[name][i] for name in names}, [name for name, mask in wrong.items() if mask[i]], by_name)
-        for i in range(len(where))
+        _coercion_reject({name: text[name][i] for name in names}, {name: f" ({place(name, at)})" if place else "" for name, mask in wrong.items() if mask[i]}, by_name)
+        for i, at in enumerate(where.to_pylist())
     ]
     return pc.replace_with_mask(errors, some, pa.array(texts, pa.string()))
 
 
-def _coercion_reject(fields: Mapping[str, str | None], wrong: Sequence[str], columns: Mapping[str, Column]) -> str:
-    detail = "; ".join(f"column '{columns[name].label}': cannot read {fields[name]!r} as {columns[name].type}" for name in wrong)
+def _coercion_reject(fields: Mapping[str, str | None], wrong: Mapping[str, str], columns: Mapping[str, Column]) -> str:
+    """The error of a record. `wrong`: the columns that failed, each with its place in the file as messages show it."""
+    detail = "; ".join(f"column '{columns[name].label}'{at}: cannot read {fields[name]!r} as {columns[name].type}" for name, at in wrong.items())
     return Reject("type_coercion_failure", detail, {columns[name].label: text for name, text in fields.items()}).json()

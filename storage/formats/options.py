@@ -17,12 +17,16 @@ class OptionError(FormatError):
         message: what is wrong
         path: the keys that lead to the wrong value, below the node's `config`
         unknown: whether the last key of the path does not exist
+        code: the code of the diagnostic
+        help_text: the way out, where the message does not have it
     """
 
-    def __init__(self, message: str, path: Sequence[str | int] = (), *, unknown: bool = False) -> None:
+    def __init__(self, message: str, path: Sequence[str | int] = (), *, unknown: bool = False, code: str = "E218", help_text: str | None = None) -> None:
         super().__init__(message)
         self.path = tuple(path)
         self.unknown = unknown
+        self.code = code
+        self.help_text = help_text
 
     @classmethod
     def of(cls, wrong: ValidationError, key: str) -> OptionError:

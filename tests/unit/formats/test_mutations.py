@@ -12,6 +12,7 @@ from storage.formats import ArrayPath, Column, InputError, ReadPlan
 from storage.formats.xml.fast_records import Runs
 from tests.support.columnar import arrow_file, parquet_file
 from tests.support.reading import records_of, records_or_error
+from tests.support.workbooks import workbook
 from tests.unit.formats.test_edi import EDI, X12
 
 COLUMNS = tuple(Column(*column) for column in [("a", "int"), ("b", "date"), ("c", "string"), ("e01", "float"), ("seg_id", "any")])
@@ -32,6 +33,7 @@ SAMPLES = {
     "fixed_width": [({}, b"001" + b"2024-01-05" + b"ab\n002\n"), ({"line_separator": "none"}, b"0012024-01-05ab" * 2)],
     "edifact": [({}, EDI.encode()), ({}, b"UNA:+.? '" + EDI.replace("PO-1", "P?'O").encode())],
     "x12": [({}, X12.encode())],
+    "xlsx": [({}, workbook([["a", "b", "c"], [1, date(2024, 1, 5), "x"], ["z", None, True]])), ({"merged": "fill"}, workbook([["a"], [1.5]]))],
 }
 FILES = [name for name in formats.names() if not formats.reader_type(name).versioned]
 PIECES = [
@@ -133,7 +135,7 @@ def test_five_thousand_damaged_files(form):
 
 
 def test_every_format_has_a_reader_and_a_writer():
-    assert formats.names() == ("arrow", "csv", "delta", "edifact", "fixed_width", "json", "parquet", "x12", "xml")
+    assert formats.names() == ("arrow", "csv", "delta", "edifact", "fixed_width", "json", "parquet", "sql", "x12", "xlsx", "xml")
     for name in FILES:
         assert formats.reader_type(name).Options
         assert formats.writer_type(name).Options
