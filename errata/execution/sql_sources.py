@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -95,24 +95,20 @@ def _token_of(node: Node) -> str | None:
 
 
 def _in_one_moment(connection: Connection, nodes: Sequence[Node], known: Mapping[str, FileRecord | None], *, stamp: _Stamp, only_tokens: bool) -> dict[str, AnswerChanges]:
+    """Ask for the sources of one connection in one transaction. Where one fails, no answer stays behind."""
     found: dict[str, AnswerChanges] = {}
-    spools: list[Path] = []
-    try:
-        with one_moment(connection) as reading:
-            for node in nodes:
-                before = known.get(node.name)
-                token = _token(reading, node)
-                if before is not None and token is not None and before.token == token:
-                    found[node.name] = AnswerChanges((before,), known=before)
-                elif not only_tokens:
-                    spool = cast("SourceNode", node.operator).spool
-                    assert spool is not None  # a loaded project has a place for it
-                    spools.append(spool)
-                    found[node.name] = _with_marks(spooled(reading, cast("SourceNode", node.operator), before, spool), before, token, stamp.text)
-    except BaseException:
-        for spool in spools:
-            forget(spool)
-        raise
+    with ExitStack() as unless_all, one_moment(connection) as reading:
+        for node in nodes:
+            before = known.get(node.name)
+            token = _token(reading, node)
+            if before is not None and token is not None and before.token == token:
+                found[node.name] = AnswerChanges((before,), known=before)
+            elif not only_tokens:
+                spool = cast("SourceNode", node.operator).spool
+                assert spool is not None  # a loaded project has a place for it
+                unless_all.callback(forget, spool)
+                found[node.name] = _with_marks(spooled(reading, cast("SourceNode", node.operator), before, spool), before, token, stamp.text)
+        unless_all.pop_all()
     return found
 
 
@@ -130,7 +126,7 @@ def _with_marks(answer: Answer, before: FileRecord | None, token: str | None, st
 
 
 class _Stamp:
-    """What tells that a database in a file is as it was: sizes and times of the file and its log, then their content."""
+    """What tells that a database in a file is as it was: sizes and times of the file and its log, then their content. An empty log is none."""
 
     def __init__(self, connection: Connection) -> None:
         path = connection.address().path
@@ -146,17 +142,17 @@ class _Stamp:
             except OSError:
                 facts.append("none")
             else:
-                facts.append(f"{stat.st_size}@{stat.st_mtime_ns}")
+                facts.append(f"{stat.st_size}@{stat.st_mtime_ns}" if stat.st_size else "none")
         return " ".join(facts) if facts and facts[0] != "none" else None
 
     @property
     def text(self) -> str | None:
-        """Sizes, times and a hash of the content; None for a server."""
+        """Sizes, times and a hash of the content; None for a server, and for a file that somebody wrote meanwhile: its content may not be what was read."""
         if self._facts is None:
             return None
         if self._content is None:
-            self._content = ",".join(content_hash(path) for path in self._paths if path.is_file())
-        return f"{self._facts} {self._content}"
+            self._content = ",".join(content_hash(path) for path in self._paths if path.is_file() and path.stat().st_size)
+        return f"{self._facts} {self._content}" if self._looked_up() == self._facts else None
 
     def says_unchanged(self, known: FileRecord) -> bool:
         """Whether the file is the one that an entry was read from."""

@@ -96,6 +96,7 @@ class Cursor:
     Attributes:
         column: The declared column.
         by_text: Whether values have types of their own (SQLite), so that the stored one is kept.
+        has_texts: Whether numbers are stored as texts.
     """
 
     column: str
@@ -104,6 +105,7 @@ class Cursor:
     greatest: Any = None
     raw: Any = None
     forms: set[str] = field(default_factory=set)
+    has_texts: bool = False
 
     @classmethod
     def of(cls, source: SourceNode, *, by_text: bool) -> Cursor | None:
@@ -125,6 +127,8 @@ class Cursor:
         typed = batch.column(self.column)
         if self.by_text and (pa.types.is_timestamp(typed.type) or pa.types.is_date(typed.type)):
             self._note_forms(values)
+        elif self.by_text and not pa.types.is_string(typed.type):
+            self.has_texts |= any(isinstance(value, str) and good for value, good in zip(values, typed.is_valid().to_pylist(), strict=True))
         most = pc.max(typed)
         if not most.is_valid:
             return
@@ -141,7 +145,9 @@ class Cursor:
                 self.forms.add(found["sign"] or "day" if found else "other")
 
     def check(self, source: str) -> None:
-        """Raise InputChanged for times of several forms, which do not compare as texts, and for one that no overlap can be taken from."""
+        """Raise InputChanged for numbers that are texts and for times of several forms, which do not compare as texts, and for a time that no overlap can be taken from."""
+        if self.has_texts:
+            raise InputChanged(f"E605: the cursor '{self.column}' of {source} has numbers that are stored as texts: they do not compare as numbers; select them as numbers, by CAST")
         if len(self.forms) > 1 or ("other" in self.forms and self.overlap is not None):
             forms = " and ".join(sorted({" ": "with a blank", "T": "with T", "day": "as days", "other": "in a form of their own"}[one] for one in self.forms))
             raise InputChanged(f"E605: the cursor '{self.column}' of {source} has times {forms}: they do not compare as texts; select them in one form, such as 2026-03-01 14:30:00")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
-from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from storage.sql.errors import ConnectionFault, DatabaseError, Trouble
 from storage.sql.secrets import Secret, redacted
@@ -34,7 +34,7 @@ class Address:
     Attributes:
         path: The file of a SQLite or DuckDB database; None for a server.
         database: The database of a server.
-        options: Further settings of the URL.
+        options: Further settings of the URL. They may have passwords too.
     """
 
     kind: str
@@ -44,7 +44,14 @@ class Address:
     database: str = ""
     user: str = ""
     password: Secret | None = None
-    options: tuple[tuple[str, str], ...] = ()
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    @property
+    def secrets(self) -> Iterator[str]:
+        """The passwords of the address."""
+        if self.password is not None:
+            yield self.password.reveal()
+        yield from (value for name, value in self.options if "password" in name.lower())
 
     @property
     def shown(self) -> str:
@@ -117,9 +124,9 @@ class Connection:
             address = self.address()
         except ConnectionFault:
             return
-        if address.password is not None:
-            yield address.password.reveal()
-            yield quote(address.password.reveal(), safe="")
+        for secret in address.secrets:
+            yield secret
+            yield quote(secret, safe="")
         if self.url.reveal().startswith("env:"):
             yield self._url()
 
@@ -127,9 +134,10 @@ class Connection:
     def has_password_in_url(self) -> bool:
         """Whether `errata.toml` itself has a password in the address (W600)."""
         text = self.url.reveal()
-        if text.startswith("env:") or "@" not in text:
+        if text.startswith("env:"):
             return False
-        return ":" in text.partition("//")[2].rpartition("@")[0]
+        place, _, settings = text.partition("//")[2].partition("?")
+        return ":" in place.rpartition("@")[0] or any("password" in name.lower() for name, _ in parse_qsl(settings))
 
     def failed(self, trouble: Trouble, text: str) -> DatabaseError:
         """The error of a driver's text."""
@@ -172,7 +180,7 @@ class Connection:
     def _server(self, kind: str, text: str) -> Address:
         try:
             parts = urlsplit(text)
-            port = _port(parts)
+            port = parts.port
         except ValueError:
             raise ConnectionFault("E600", f"the url of connection '{self.name}' cannot be read", f"write {kind}://user@host:port/database") from None
         info = parts.netloc.rpartition("@")[0]
@@ -180,7 +188,3 @@ class Connection:
         password = self._password() or (Secret(unquote(inside)) if colon else None)
         host = parts.hostname or ""
         return Address(kind, None, host, port, unquote(parts.path.lstrip("/")), unquote(user), password, tuple(parse_qsl(parts.query, keep_blank_values=True)))
-
-
-def _port(parts: SplitResult) -> int | None:
-    return parts.port

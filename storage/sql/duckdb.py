@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from changelog.lazy_imports import pa
 from storage.sql.connections import Connection
-from storage.sql.errors import Trouble
+from storage.sql.errors import DatabaseError, Trouble
 from storage.sql.names import quoted
 from storage.sql.reading import BATCH_ROWS, AnswerColumn, Ask, From, Reading
 
@@ -35,8 +35,8 @@ def opened(connection: Connection, *, read_only: bool) -> Any:
                 database = duckdb.connect(str(path), read_only=read_only)
                 database.execute("SET TimeZone = 'UTC'")
                 return database
-        except Exception as error:
-            if getattr(error, "trouble", "") != "busy" or time.monotonic() > until:
+        except DatabaseError as error:
+            if error.trouble != "busy" or time.monotonic() > until:
                 raise
             time.sleep(_PAUSE)
 

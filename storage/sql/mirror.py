@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from changelog.lazy_imports import pc
 from storage import durable
 from storage.sql.connections import Connection
 from storage.sql.errors import CannotHold, DatabaseError
@@ -39,7 +40,7 @@ class Delta:
 
     def count(self, op: int) -> int:
         """The number of changes of a kind."""
-        return int(self.rows.column("op").to_pylist().count(op))
+        return int(pc.sum(pc.equal(self.rows.column("op"), op)).as_py() or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +239,7 @@ class _Target:
         """Note the place of each old row: the `nth` of equal rows, in the order of their places."""
         dialect = self.session.dialect
         places = dialect.place
-        if dialect.same == "IS NOT DISTINCT FROM" and not dialect.folds_case:
+        if dialect.compares_texts:
             self._find_by_text(delta)
             return
         names = [column.name for column in delta.identity]

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from changelog.lazy_imports import pa
 from storage.sql.connections import Connection
 from storage.sql.errors import Trouble
 from storage.sql.names import quoted
 from storage.sql.reading import AnswerColumn, Ask, From, Reading
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from storage.sql.reading import Values
 
 
@@ -29,7 +28,7 @@ class OtherReading(Reading):
 
         try:
             return connectorx.read_sql(self.connection.address().url(), statement, return_type="arrow")
-        except Exception as error:  # noqa: BLE001 - the library raises RuntimeError, and others of its parts
+        except (RuntimeError, ValueError, TypeError, OSError, pa.ArrowException) as error:  # what the library raises, and the parts that it is made of
             raise self.connection.failed(_trouble(str(error)), str(error)) from None
 
     def quote(self, name: str) -> str:

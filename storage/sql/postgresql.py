@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
@@ -94,11 +94,10 @@ class PostgresReading(Reading):
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
         self._database = opened(connection)
-        try:
+        with ExitStack() as opening:
+            opening.callback(self.close)
             self.fetched("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        except BaseException:
-            self._database.close()
-            raise
+            opening.pop_all()
 
     def fetched(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """The rows of a small answer. Raises DatabaseError."""

@@ -16,7 +16,7 @@ DIALECT: Final = Dialect(
         "int": "bigint", "float": "double precision", "numeric": "double precision", "decimal": "numeric(DIGITS,SCALE)", "string": "text", "bool": "boolean", "date": "date",
         "date_time": "timestamp with time zone", "array": "json", "map": "json", "any": "json", "key": "bytea",
     },
-    same="IS NOT DISTINCT FROM", place="ctid", casts=dict.fromkeys(("decimal", "array", "map", "any"), "text"), longest_name=63, folds_case=False,
+    same="IS NOT DISTINCT FROM", place="ctid", casts=dict.fromkeys(("decimal", "array", "map", "any"), "text"), compares_texts=True, longest_name=63, folds_case=False,
 )  # fmt: skip
 _LOADED: Final = {"decimal": "text", "array": "text", "map": "text", "any": "text"}
 """Types whose values are loaded as texts: the driver binds decimals without their last zeros, and has no JSON."""

@@ -22,7 +22,7 @@ DIALECT: Final = Dialect(
         "int": "INTEGER", "float": "REAL", "numeric": "REAL", "decimal": "TEXT", "string": "TEXT", "bool": "INTEGER", "date": "TEXT", "date_time": "TEXT",
         "array": "TEXT", "map": "TEXT", "any": "TEXT", "key": "BLOB",
     },
-    same="IS", place="rowid", temporary="temp.",
+    same="IS", place="rowid",
 )  # fmt: skip
 _SCHEMA: Final = "main"
 

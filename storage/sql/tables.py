@@ -100,6 +100,7 @@ class Dialect:
         place: The name of a row's place in its table.
         casts: Types whose loaded values are cast, with what they are cast to.
         alters: Whether columns of a table with a primary key can be altered.
+        compares_texts: Whether rows are compared by the text of all their values: JSON has no equality.
         longest_name: The bytes of a name at most; None for no limit.
         folds_case: Whether names that differ by case alone are one.
     """
@@ -109,9 +110,9 @@ class Dialect:
     place: str
     casts: Mapping[str, str] = field(default_factory=dict)
     alters: bool = True
+    compares_texts: bool = False
     longest_name: int | None = None
     folds_case: bool = True
-    temporary: str = ""
 
     def type_of(self, type_: str) -> str:
         """The database's type of a CXL type."""

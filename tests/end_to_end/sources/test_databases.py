@@ -13,6 +13,7 @@ import pytest
 
 from errata.core.diagnostics import PipelineErrors
 from errata.core.failures import StorageFailed
+from storage.files.discovery import content_hash
 from tests.support.pipelines import Folder, command, standing_in
 
 PIPELINE = """\
@@ -166,6 +167,44 @@ def test_times_of_two_forms_are_no_cursor(tmp_path: Path) -> None:
     execute(folder, "INSERT INTO orders VALUES (1, 10, '2026-03-01 10:00:00'), (2, 20, '2026-03-01T11:00:00')")
     with pytest.raises(StorageFailed, match="E605"):
         folder.run()
+
+
+@pytest.mark.parametrize("type_", ["int", "decimal, scale: 1"])
+def test_numbers_that_are_texts_are_no_cursor(type_: str, tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, "{strategy: append, cursor: seen}")
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{name: at, type: int}", "{name: seen, type: " + type_ + "}"))
+    execute(folder, "ALTER TABLE orders ADD COLUMN seen TEXT", "INSERT INTO orders VALUES (1, 10, 1, '9'), (2, 20, 2, '10')")
+    with pytest.raises(StorageFailed, match="E605.*CAST"):
+        folder.run()
+
+
+def test_a_file_that_is_written_while_it_is_hashed_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = folder_of(tmp_path, SNAPSHOT)
+    execute(folder, "PRAGMA journal_mode = wal")
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as writer:
+        writer.execute("INSERT INTO orders VALUES (1, 10, 1)")
+        writer.commit()
+
+        def hashed(path: Path) -> str:
+            if path.name.endswith("-wal") and live_rows() == 1:
+                writer.execute("UPDATE orders SET v = 11")
+                writer.execute("INSERT INTO orders VALUES (2, 20, 2)")
+                writer.commit()
+            return content_hash(path)
+
+        def live_rows() -> int:
+            return int(writer.execute("SELECT count(*) FROM orders").fetchone()[0])
+
+        monkeypatch.setattr("errata.execution.sql_sources.content_hash", hashed)
+        writer.execute("PRAGMA wal_checkpoint(RESTART)")
+        writer.execute("UPDATE orders SET v = 9")
+        writer.commit()
+        writer.execute("UPDATE orders SET v = 10")
+        writer.commit()
+        writer.execute("PRAGMA wal_checkpoint(RESTART)")
+        folder.run()
+        folder.run()
+        assert live(folder) == Counter([(1, 11, 1), (2, 20, 2)])
 
 
 def test_a_query_cannot_write(tmp_path: Path) -> None:

@@ -39,6 +39,12 @@ def test_no_representation_has_the_password(url: str) -> None:
     assert "p%:" not in shown
 
 
+def test_a_password_among_the_settings_is_a_secret_too() -> None:
+    one = made("postgresql://app@db/shop?sslmode=require&password=hunt%40er2")
+    assert "hunt" not in f"{one!r} {one.address()!r}"
+    assert "hunt" not in str(one.failed("refused", "cannot use hunt@er2, hunt%40er2"))
+
+
 def test_errors_of_drivers_lose_their_secrets() -> None:
     one = made("postgresql://app:hunter2@db/shop")
     error = one.failed("refused", 'could not connect to "postgresql://app:hunter2@db/shop" with hunter2\nQuery was: SELECT secret')
@@ -63,6 +69,6 @@ def test_paths_start_at_the_workspace(url: str, path: str) -> None:
     assert made(url).address().path == Path(path)
 
 
-@pytest.mark.parametrize(("url", "has"), [("postgresql://a:b@h/d", True), ("postgresql://a@h:5432/d", False), ("env:X", False), ("sqlite:a:b@c.db", False)])
+@pytest.mark.parametrize(("url", "has"), [("postgresql://a:b@h/d", True), ("postgresql://a@h:5432/d", False), ("postgresql://a@h/d?password=b", True), ("env:X", False), ("sqlite:a:b@c.db", False)])
 def test_a_password_in_the_url_is_seen(url: str, has: bool) -> None:
     assert made(url).has_password_in_url is has
