@@ -38,6 +38,7 @@ from storage.formats import FormatError, InputError
 from storage.state.entry import Entry
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 
@@ -124,20 +125,17 @@ def ingest(
     anew = before is not None and source.rekeyed(before)
     changes = source.anew().changes if anew else source.changes
     lists = read_lists(run.tables.state(source.node.name), () if anew else source.known, run.tables.changelog(source.node))
-    trusted = {label: one.chunks for label, one in lists.items()}
-    events = read_events(run.tables.state(source.node.name)) if operator.keeps_events and prior is not None and not source.rebuilt else None
     intake = IngestRequest(
-        operator, files, changes, None if anew else prior, run.engine, run.values, source.rebuilt, floors or {}, warn, trusted, run.epoch, run.rejected_live(source.node.name), source.since, _arrivals(source), events,
-        SourceMemory(run, source.node) if operator.config.remembers else None,
+        operator, files, changes, None if anew else prior, run.engine, run.values, source.rebuilt, floors or {}, warn, {label: one.chunks for label, one in lists.items()}, run.epoch,
+        run.rejected_live(source.node.name), source.since, _arrivals(source), _events_read(run, source, prior), SourceMemory(run, source.node) if operator.config.remembers else None,
     )  # fmt: skip
-    overwritten = () if operator.config.asks or operator.config.merge.version_field is not None else rewritten(operator.config.merge.strategy, intake.delivered)
-    _warn_of(warn, (f"source '{operator.name}': {text}" for text in overwritten))
+    _warn_of(warn, _overwritten(intake))
     made = _read(intake) if prior is None or not source.rebuilt else _read_again(source, intake, prior, before or {}, anew=anew)
     delta = _accepted(_store(writer, source.node, made), made)
     if judge is not None:
         judge(delta, made)
     counted = _counted(run, delta, made, files)
-    counted = counted if before is None or source.rebuilt else _with_columns_that_stand(operator, counted, source.known, delta)
+    counted = _with_columns_that_stand(source, counted, delta, first=before is None)
     _warn_of(warn, _without_records(operator, counted, changes))
     _warn_of(warn, _remarks(operator, files, counted, changes))
     if made.events is not None:
@@ -150,6 +148,20 @@ def _read_again(source: SourceFiles, intake: IngestRequest, prior: CommittedPrio
     if anew:
         return replaced(prior.run, _read(intake), prior.rows)
     return read_again(source, intake, prior, CommittedNode.of(source.node.name, before), _read)
+
+
+def _events_read(run: RunState, source: SourceFiles, prior: CommittedPriorRows | None) -> pa.Table | None:
+    """Digests of the events that a source has read from a database; None where it keeps none, or reads all of them again."""
+    keeps = cast("SourceNode", source.node.operator).keeps_events and prior is not None and not source.rebuilt
+    return read_events(run.tables.state(source.node.name)) if keeps else None
+
+
+def _overwritten(intake: IngestRequest) -> Iterator[str]:
+    """Warnings for files that were written anew, where their strategy does not expect that."""
+    config = intake.config
+    if not config.asks and config.merge.version_field is None:
+        for text in rewritten(config.merge.strategy, intake.delivered):
+            yield f"source '{config.name}': {text}"
 
 
 def _warn_of(warn: Callable[[str], object], texts: Iterable[str]) -> None:
@@ -189,11 +201,11 @@ def _remarks(operator: SourceNode, files: FileReader, records: Iterable[FileReco
             yield from (f"source '{operator.name}': {record.path}: {text}" for text in files.remarks(record))
 
 
-def _with_columns_that_stand(operator: SourceNode, records: Sequence[FileRecord], known: Sequence[FileRecord], delta: NodeDelta) -> tuple[FileRecord, ...]:
+def _with_columns_that_stand(source: SourceFiles, records: Sequence[FileRecord], delta: NodeDelta, *, first: bool) -> tuple[FileRecord, ...]:
     """The files' records; with `compare` rows stand as they were read, also in undeclared columns that their file lost, and where none changed none comes."""
-    if operator.config.merge.compare is None:
+    if first or source.rebuilt or cast("SourceNode", source.node.operator).config.merge.compare is None:
         return tuple(records)
-    before = {record.label: record.undeclared for record in known}
+    before = {record.label: record.undeclared for record in source.known}
     told = {record.label: before.get(record.label, record.undeclared) for record in records}
     return tuple(replace(one, undeclared=told[one.label] if delta.empty else tuple(dict.fromkeys((*told[one.label], *one.undeclared)))) for one in records)
 

@@ -199,20 +199,18 @@ class Comparison:
     ) -> Iterator[Row]:  # fmt: skip
         """The lines of a period and key."""
         was, now = (None if group[side] is None else values[group[side]] for side in ("was", "now"))
-        image = self.shown(was if was is not None else now or {})
+        shown = tuple(None if row is None else self.shown(row) for row in (was, now))
+        image = shown[0] or shown[1] or {}
         named, fields = told
         key = {name: image[name] for name in named} if self._key_columns is not None else {"_key": bytes(group["key"]).hex()}
-        status = "added" if was is None else "withdrawn" if now is None else "restated"
-        first, present = (None if one is None else self.shown(one) for one in (was, now))
+        status = _status(was, now)
         events = causes[group["period"], group["key"]]
         for at, name in fields:
             if not group[f"d{at}"]:
                 continue
             counted = [(epoch, behind) for epoch, behind, changed in events if changed[at]]
             yield {
-                **{field: image[field] for field in self.wanted.by}, "key": key, "field": name,
-                "first": None if first is None else first[name], "now": None if present is None else present[name],
-                "difference": difference(None if was is None else was[name], None if now is None else now[name], first, present, name),
+                **{field: image[field] for field in self.wanted.by}, "key": key, "field": name, **_values_of(name, (was, now), shown),
                 "first_epoch": group["first"], "last_epoch": group["last"], "changes": len(counted), "status": status,
                 "causes": list(dict.fromkeys(cause for _, behind in counted for cause in behind)),
             }  # fmt: skip
@@ -222,11 +220,22 @@ class Comparison:
         return {**self.node.values({**row, "_widened": None}), **{name: row[name] for name in self.types if name not in self.node.data}}
 
 
-def difference(was: Any, now: Any, first: Row | None, present: Row | None, name: str) -> Any:
+def _status(was: Row | None, now: Row | None) -> str:
+    return "added" if was is None else "withdrawn" if now is None else "restated"
+
+
+def _values_of(name: str, typed: Sequence[Row | None], shown: Sequence[Row | None]) -> Row:
+    """The first and the present value of a column, and their difference. `typed` and `shown`: the first and the present row."""
+    old, new = (None if row is None else row[name] for row in typed)
+    first, present = (None if row is None else row[name] for row in shown)
+    exact = isinstance(old, Decimal) and isinstance(new, Decimal)
+    return {"first": first, "now": present, "difference": difference(old, new) if exact else difference(first, present)}
+
+
+def difference(was: Any, now: Any) -> Any:
     """The present value less the first where both are numbers, else None. Decimals keep their digits."""
     if isinstance(was, Decimal) and isinstance(now, Decimal):
         return format(_EXACT.subtract(now, was), "f")
-    old, new = (None if one is None else one[name] for one in (first, present))
-    if isinstance(old, bool) or isinstance(new, bool) or not isinstance(old, int | float) or not isinstance(new, int | float):
+    if isinstance(was, bool) or isinstance(now, bool) or not isinstance(was, int | float) or not isinstance(now, int | float):
         return None
-    return new - old
+    return now - was

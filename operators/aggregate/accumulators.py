@@ -7,7 +7,7 @@ lists beside them. The other functions need the rows of the group in order.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
 from changelog.columns import column
 from changelog.exact.ranges import ValueRange
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import Column
 
-
-    Numbers: TypeAlias = NDArray[np.int64]
+    from operators.aggregate.decimal_accumulators import Numbers
 
 OVERFLOW = "integer overflow in sum"
 RETRACTABLE = frozenset({"sum", "count", "avg", "weighted_avg"})

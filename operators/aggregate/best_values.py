@@ -23,7 +23,7 @@ from operators.core.row_type import physical_type
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-    from operators.aggregate.accumulators import Numbers
+    from operators.aggregate.decimal_accumulators import Numbers
 
 
 RECORD = "__record"

@@ -327,15 +327,7 @@ class Aggregate(Keyed):
         from pyspark.sql.types import StructType
 
         sums, lists = [*names, ROWS], [name for one in bests for name in one.lists]
-        if before is None:
-            beside = [F.lit(None).cast(kind).alias(name) for one in bests for name, kind in zip(one.lists, one.list_types, strict=True)]
-            joined = change.select("*", *beside)
-        else:
-            was = before.as_frame().select(F.col("_key").alias("__known"), *(column(name).alias(f"{WAS}{name}") for name in sums), *map(column, lists))
-            totals = [(column(name) + F.coalesce(column(f"{WAS}{name}"), F.lit(0).cast("bigint"))).alias(name) for name in sums]
-            changes = [column(name) for one in bests for name in one.changes]
-            met = change.join(was, F.col("_key") == F.col("__known"), "left")
-            joined = met.select("_key", *map(column, self.groups), *totals, *map(column, lists), *changes)
+        joined = self._beside_lists(change, before, sums, bests)
         kept = ["_key", *self.groups, *sums, *lists]
         types = {field.name: field for field in joined.schema}
         merged = mapped(joined, best_lists.merging(bests, context.limits, kept), StructType([types[name] for name in kept]))
@@ -345,6 +337,18 @@ class Aggregate(Keyed):
         settled = context.materialized(merged)
         empty = context.materialized(settled.as_frame().where(any_of([one.has_run_out() for one in bests])))
         return settled.as_frame() if empty.are_empty() else self._refilled(settled.as_frame(), self._read_lists(context, empty, bests), lists)
+
+    def _beside_lists(self, change: DataFrame, before: Rows | None, sums: Sequence[str], bests: Sequence[BestValues]) -> DataFrame:
+        """The sums of the affected groups after the delta, with their lists before it and the changes of these."""
+        if before is None:
+            beside = [F.lit(None).cast(kind).alias(name) for one in bests for name, kind in zip(one.lists, one.list_types, strict=True)]
+            return change.select("*", *beside)
+        lists = [column(name) for one in bests for name in one.lists]
+        was = before.as_frame().select(F.col("_key").alias("__known"), *(column(name).alias(f"{WAS}{name}") for name in sums), *lists)
+        totals = [(column(name) + F.coalesce(column(f"{WAS}{name}"), F.lit(0).cast("bigint"))).alias(name) for name in sums]
+        changes = [column(name) for one in bests for name in one.changes]
+        met = change.join(was, F.col("_key") == F.col("__known"), "left")
+        return met.select("_key", *map(column, self.groups), *totals, *lists, *changes)
 
     def _refilled(self, states: DataFrame, read: DataFrame, lists: Sequence[str]) -> DataFrame:
         """States with lists that were read anew in the place of theirs."""

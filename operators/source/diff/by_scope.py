@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _SCOPE, _RECORD = "s", "r"
 """What a row of the state is about."""
-_KEPT: Final = {"_kind": pa.string(), "_scope": pa.binary(), "_of": pa.binary(), "_delivery": pa.string(), "_turn": pa.int64()}
+_KEPT: Final = {"_kind": "string", "_scope": "binary", "_of": "binary", "_delivery": "string", "_turn": "bigint"}
 _SCOPES: Final = ("_scope", "_delivery", "_turn")
 
 
@@ -140,9 +140,9 @@ class ScopedDelivery:
         names = ["_key", "_scope", *request.files.shape.columns]
         counting = self.records.where(F.col("_error").isNull()).join(F.broadcast(self._ranks.where("_fresh").select("_scope", F.col("_delivery").alias("_file"))), ["_scope", "_file"], "left_semi")
         fresh = chosen(counting, names)
-        old, rest, shadowed, gone = self._prior(fresh, names)
+        old, rest, shadowed = self._prior(fresh, names)
         live, shadows = self._ranked([fresh, *rest], names)
-        self._remember(shadows, shadowed, gone)
+        self._remember(shadows, shadowed)
         rejects = self._rejects(names)
         compare = [*dict.fromkeys([*request.compared(), "_scope"])]
         if old is None:
@@ -164,15 +164,15 @@ class ScopedDelivery:
             return good.withColumn("_scope", _of_fields(self.request)).select(*map(column, names))
         return good.join(F.broadcast(_of_files(self.request, pattern, self.request.changes.now)), "_file", "left").select(*map(column, names))
 
-    def _prior(self, fresh: DataFrame, names: Sequence[str]) -> tuple[DataFrame | None, list[DataFrame], DataFrame | None, DataFrame | None]:
+    def _prior(self, fresh: DataFrame, names: Sequence[str]) -> tuple[DataFrame | None, list[DataFrame], DataFrame | None]:
         """What there was of the keys that the run touches.
 
         Returns:
-            The prior rows; the live and shadowed records that still count; the shadowed ones of these keys; and the shadowed ones that do not count.
+            The prior rows; the live and shadowed records that still count; and the shadowed ones of these keys.
         """
         before = self._live_before(names)
         if before is None:
-            return None, [], None, None
+            return None, [], None
         replaced = F.broadcast(self._ranks.where("_fresh").select("_scope"))
         kept = F.broadcast(self._ranks.where(~F.col("_fresh")).select("_scope"))
         again = self.request.rebuilt
@@ -180,7 +180,6 @@ class ScopedDelivery:
         shadow = None if self._kept is None else self._kept.where(F.col("_kind") == _RECORD).withColumn("_shadow", F.col("_key")).withColumn("_key", F.col("_of"))
         shadow = None if shadow is None else _fitted(shadow, before, [*names, "_shadow"])
         keys = [fresh.select("_key"), out_live.select("_key")]
-        out_shadow = None
         if shadow is not None:
             out_shadow = shadow.join(kept, "_scope", "left_anti") if again else shadow.join(replaced, "_scope", "left_semi")
             keys.append(out_shadow.select("_key"))
@@ -188,10 +187,10 @@ class ScopedDelivery:
         old = before if again else before.join(touched, "_key", "left_semi")
         rest = [chosen(chosen(old, names).join(kept, "_scope", "left_semi"), names)]
         if shadow is None:
-            return chosen(old, names), rest, None, None
+            return chosen(old, names), rest, None
         near = shadow if again else shadow.join(touched, "_key", "left_semi")
         rest.append(chosen(near.join(kept, "_scope", "left_semi"), names))
-        return chosen(old, names), rest, near, out_shadow
+        return chosen(old, names), rest, near
 
     def _ranked(self, candidates: Sequence[DataFrame], names: Sequence[str]) -> tuple[DataFrame, DataFrame | None]:
         """The live records, and the records that another scope shadows."""
@@ -206,28 +205,29 @@ class ScopedDelivery:
         """Whether a key may be in several files."""
         return len(self.parts) > 1
 
-    def _remember(self, shadows: DataFrame | None, before: DataFrame | None, out: DataFrame | None) -> None:
-        """Store the counted deliveries that are new, and the records that became shadowed or are no more."""
+    def _remember(self, shadows: DataFrame | None, before: DataFrame | None) -> None:
+        """Store the counted deliveries that are new, and the records that became shadowed or are no more. `before`: the records that were shadowed."""
         request = self.request
-        image = [name for name in request.files.shape.columns if name not in _KEPT]
-        types = {field.name: field.dataType for field in self.records.schema.fields}
         told = self._counted if request.rebuilt or self._is_first else self._counted.filter(pl.col("_fresh"))
         scopes = request.engine.from_arrow(told.select("_scope", "_delivery", "_turn").to_arrow().cast(_scopes_schema()))
-        nothing = [F.lit(None).cast(types[name]).alias(name) for name in image]
-        rows = scopes.select(F.concat(F.lit(b"s"), F.col("_scope")).alias("_key"), F.lit(_SCOPE).alias("_kind"), "_scope", F.lit(None).cast("binary").alias("_of"), "_delivery", "_turn", *nothing)
-        number = F.concat(F.lit(b"r"), F.col("_scope"), F.col("_key"))
+        rows = self._as_kept(scopes, _SCOPE, _key=F.concat(F.lit(b"s"), F.col("_scope")))
         if shadows is not None:
-            plain = (F.lit(None).cast("string").alias("_delivery"), F.lit(None).cast("bigint").alias("_turn"))
-            made = shadows.select(number.alias("_key"), F.lit(_RECORD).alias("_kind"), "_scope", F.col("_key").alias("_of"), *plain, *map(column, image))
+            made = self._as_kept(shadows, _RECORD, _key=F.concat(F.lit(b"r"), F.col("_scope"), F.col("_key")), _of=F.col("_key"))
             rows = united(rows, made)
             if before is not None and not request.rebuilt:
                 stale = before.select(F.col("_shadow").alias("_key")).join(made.select("_key"), "_key", "left_anti")
-                empty = [F.lit(None).cast("string" if name in ("_kind", "_delivery") else "bigint" if name == "_turn" else "binary").alias(name) for name in _KEPT]
-                rows = united(rows, stale.select("_key", *empty, *nothing))
+                rows = united(rows, self._as_kept(stale, None))
         if request.rebuilt:
             rows = request.engine.from_arrow(request.engine.to_arrow(rows)) if self._kept is not None else rows
             self._memory.forget()
         self._memory.keep(rows, None if self.count is None or self._kept is not None else 3 * self.count + self._counted.height)
+
+    def _as_kept(self, rows: DataFrame, kind: str | None, **told: Column) -> DataFrame:
+        """Rows of the state. What neither they have nor `told` says is null. `kind`: what they are about; None for what is no more."""
+        types = _KEPT | {field.name: field.dataType for field in self.records.schema.fields if field.name not in _KEPT}
+        names = [name for name in self.request.files.shape.columns if name not in _KEPT]
+        given = {"_kind": F.lit(kind), **{name: column(name) for name in rows.columns}, **told}
+        return rows.select(*(given.get(name, F.lit(None)).cast(types[name]).alias(name) for name in ("_key", *_KEPT, *names)))
 
     # -- rejects
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from changelog.columns import column
 from changelog.frames import any_of, chosen, united
 from changelog.lazy_imports import F, pa
-from changelog.rows import Rows
 from changelog.spark_algebra import diff
 from operators.source.diff.by_key import read
 from operators.source.events.columns import ACTIVATES, COLUMNS, PLACE, STANDS, TRUNCATES
@@ -26,29 +25,12 @@ from operators.source.events.marking import Marks, events_of
 from operators.source.events.order import known_before, places, turns, with_places, with_turns
 from operators.source.events.pairs import connected, settled
 from operators.source.events.replay import Rules, op_rows, replayed, unfound
-from operators.source.events.winners import Winners
 from operators.source.file_changes import FileRecord, Part, whole
-from operators.source.request import IngestRequest, IngestResult, Memory
+from operators.source.request import IngestRequest, Memory
 from operators.source.strategies.keyed_events import fresh_parts, place_key, with_earlier_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-
-def deliver_events(request: IngestRequest, marks: Marks) -> IngestResult:
-    """Return the delta of deliveries. `marks` makes events of their records."""
-    delivery = Delivery.read(request, marks)
-    rows = delivery.by_winners() if keeps_winners(request) else delivery.by_events()
-    caused = rows.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(request.fresh_cause)).otherwise(F.lit(request.cause)))
-    return IngestResult(Rows(request.engine, frame=caused), request.prior is not None, delivery.files, (), delivery.bound)
-
-
-def keeps_winners(request: IngestRequest) -> bool:
-    """Whether the newest event of a key decides alone."""
-    merge, feed = request.config.merge, request.config.feed
-    if merge.version_field is None:
-        return feed is not None and feed != "debezium"
-    return merge.ops is None or merge.unknown.correct == "append"
 
 
 @dataclass(frozen=True)
@@ -306,12 +288,6 @@ class Delivery:
         if found["n"]:
             records = "1 correction" if found["n"] == 1 else f"{found['n']:,} corrections"
             self.request.warn(f"W460: source '{self.request.source.name}': {records} found nothing to correct and {'was' if found['n'] == 1 else 'were'} appended")
-
-    # -- the newest event of each key is kept
-
-    def by_winners(self) -> DataFrame:
-        """The op rows, where the newest event of each key is kept."""
-        return Winners(self).op_rows()
 
 
 def _all_present(request: IngestRequest) -> list[Part]:

@@ -72,17 +72,9 @@ def _shown(values: Sequence[tuple[str, Column]]) -> Column:
 
 def _split(request: IngestRequest, told: DataFrame) -> DataFrame:
     """One event a key: a record that takes back another key than it appends becomes two."""
-    config, names = request.config, request.files.shape.columns
-    good = F.col("_error").isNull()
-    moves = good & (F.col("_does") == CORRECTS) & (F.col("_own") != F.col("_named"))
-    is_feed, has_of = config.feed is not None, bool(config.merge.of)
-    if is_feed:
-        moves = good & (F.col("_does") == STANDS) & F.col("_old_key").isNotNull() & F.col("_kept").isNull()  # else it may be a reject, which moves nothing
-        told = told.withColumn("_named", F.coalesce(F.col("_old_key"), F.col("_own")))
-    if is_feed or has_of:
-        told = told.withColumn("_part", F.explode(F.when(moves, F.array(F.lit(1), F.lit(2))).otherwise(F.array(F.lit(0)))))
-    else:
-        told = told.withColumn("_part", F.lit(0))
+    config = request.config
+    good, is_feed = F.col("_error").isNull(), config.feed is not None
+    told = _with_parts(config, told)
     first, second = F.col("_part") == 1, F.col("_part") == 2
     versioned = config.merge.version_field is not None
     quiet = F.lit(is_feed or versioned or config.merge.unknown.retract == "ignore")
@@ -99,13 +91,30 @@ def _split(request: IngestRequest, told: DataFrame) -> DataFrame:
         "_stream": F.col("_stream") if is_feed else F.lit(None),
     }
     kinds = {name: made.get(name, column(name)).cast(kind) for name, kind in COLUMNS.items()}
-    image = dict.fromkeys(names)
-    values = {name: column(name) for name in image}
-    if has_of:  # what is live under the named key keeps that key
-        keys = request.source.identity
-        named = dict(_named(config, [name for name, _ in keys]))
-        values |= {name: F.when(good & (F.col("_does") == PATCHES), named[name]).otherwise(column(name)) for name, _ in keys}
-    return told.select(*(value.alias(name) for name, value in kinds.items()), *(value.alias(name) for name, value in values.items()), *([] if "_row" in image else ["_row"]))
+    values = _image(request)
+    return told.select(*(value.alias(name) for name, value in kinds.items()), *(value.alias(name) for name, value in values.items()), *([] if "_row" in values else ["_row"]))
+
+
+def _with_parts(config: SourceConfig, told: DataFrame) -> DataFrame:
+    """Add `_part`: 1 and 2 for the events of a record that takes back another key than it appends, else 0."""
+    good = F.col("_error").isNull()
+    moves = good & (F.col("_does") == CORRECTS) & (F.col("_own") != F.col("_named"))
+    if config.feed is not None:
+        moves = good & (F.col("_does") == STANDS) & F.col("_old_key").isNotNull() & F.col("_kept").isNull()  # else it may be a reject, which moves nothing
+        told = told.withColumn("_named", F.coalesce(F.col("_old_key"), F.col("_own")))
+    elif not config.merge.of:
+        return told.withColumn("_part", F.lit(0))
+    return told.withColumn("_part", F.explode(F.when(moves, F.array(F.lit(1), F.lit(2))).otherwise(F.array(F.lit(0)))))
+
+
+def _image(request: IngestRequest) -> dict[str, Column]:
+    """The values of the stored columns."""
+    config, keys = request.config, [name for name, _ in request.source.identity]
+    values = {name: column(name) for name in request.files.shape.columns}
+    if not config.merge.of:
+        return values
+    patches = F.col("_error").isNull() & (F.col("_does") == PATCHES)  # what is live under the named key keeps that key
+    return values | {name: F.when(patches, value).otherwise(column(name)) for name, value in _named(config, keys)}
 
 
 # -- what records do

@@ -141,24 +141,24 @@ def _merged(marked: DataFrame, rules: Rules) -> DataFrame:
     first = first & (F.col("_era") == 0) if rules.clears else first
     has_old = _OLD in marked.columns
     types = {field.name: field.dataType.typeName() for field in marked.schema.fields if field.name in rules.names}
-    values = {}
-    for name in (name for name in rules.names if name not in (*_OWN_PLACE, undeclared.FIELDS)):
-        told = F.when(good & (does != GOES) & ~_keeps(name, rules, is_text=types[name] == "string"), F.struct(column(name).alias("v")))
-        newest = F.last(told, ignorenulls=True).over(among)
-        values[name] = newest
+    says = good & (does != GOES)
+    told = {
+        name: F.when(says & ~_keeps(name, rules, is_text=types[name] == "string"), F.struct(column(name).alias("v")))
+        for name in rules.names if name not in (*_OWN_PLACE, undeclared.FIELDS)
+    }  # fmt: skip
+    values = {name: F.last(value, ignorenulls=True).over(among) for name, value in told.items()}
     staged = staged.withColumns({f"_new_{at}": value for at, value in enumerate(values.values())})
     merged = {}
     for at, name in enumerate(values):
         newest = F.col(f"_new_{at}")
         old = F.when(first, F.col(_OLD).getField(name)) if has_old else F.lit(None)
         merged[name] = F.when(newest.isNotNull(), newest.getField("v")).otherwise(old)
-    shown = {name: merged.get(name, column(name)) for name in marked.columns}
     is_partial = good & ((does == PATCHES) | F.col("_kept").isNotNull())
-    whole = [F.when(is_partial, value).otherwise(column(name)).alias(name) if name in merged else column(name) for name, value in shown.items()]
+    whole = [F.when(is_partial, merged[name]).otherwise(column(name)).alias(name) if name in merged else column(name) for name in marked.columns]
     if undeclared.FIELDS not in rules.names:
         return staged.select(*whole)
-    steps = F.collect_list(F.when(good & (does != GOES), undeclared.step(does == PATCHES, F.col("_kept")))).over(among)
     before = undeclared.first(F.col(_OLD).getField(undeclared.FIELDS)) if has_old else F.lit(None).cast("string")
+    steps = F.collect_list(F.when(says, undeclared.step(does == PATCHES, F.col("_kept")))).over(among)
     chained = staged.withColumn(undeclared.CHAIN, steps)
     chain = F.when(is_partial, F.when(first & before.isNotNull(), F.concat(F.array(before), F.col(undeclared.CHAIN))).otherwise(F.col(undeclared.CHAIN)))
     return undeclared.merged(chained.select(*whole, chain.alias(undeclared.CHAIN)), empty_is_null=rules.empty_is_null)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from changelog.columns import column
 from changelog.lazy_imports import F
-from operators.source.events.deliveries import deliver_events
+from operators.source.events.ingest import deliver_events
 from operators.source.events.marking import by_groups, by_last, by_message
 from operators.source.request import IngestRequest, IngestResult, merge_strategy
 from operators.source.strategies.keyed_events import deliver, error, rejected

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from changelog.lazy_imports import F
 from cxl import spark
 from operators.core.evaluate import prepare
-from operators.source.events.deliveries import deliver_events
+from operators.source.events.ingest import deliver_events
 from operators.source.events.marking import by_last
 from operators.source.request import IngestRequest, IngestResult, merge_strategy
 from operators.source.strategies.keyed_events import deliver, place_key

@@ -174,7 +174,7 @@ def test_numbers_that_are_texts_are_no_cursor(type_: str, tmp_path: Path) -> Non
     folder = folder_of(tmp_path, "{strategy: append, cursor: seen}")
     folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{name: at, type: int}", "{name: seen, type: " + type_ + "}"))
     execute(folder, "ALTER TABLE orders ADD COLUMN seen TEXT", "INSERT INTO orders VALUES (1, 10, 1, '9'), (2, 20, 2, '10')")
-    with pytest.raises(StorageFailed, match="E605.*CAST"):
+    with pytest.raises(StorageFailed, match=r"E605.*CAST"):
         folder.run()
 
 
