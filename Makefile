@@ -91,7 +91,7 @@ integrations: $(BIN)/.develop ## the adapters for orchestrators with the real li
 bench: $(BIN)/.develop ## Errata against hand-written PySpark and DuckDB; writes benchmarks/README.md
 	$(BIN)/python -m benchmarks $(ARGS)
 
-docs: $(BIN)/.develop ## run each command that the documents show and write its answer below it
+docs: $(BIN)/.develop ## run each command that the documents show and write its answer below it; write the page of all keys
 	$(BIN)/python -m tests.documents --write $(ARGS)
 
 lock: $(BIN)/python ## resolve the lock files again

@@ -36,8 +36,10 @@ MAX_INPUTS = 255
 class MergeConfig(Strict):
     """How inputs follow each other. A fixed order that keeps the order of each input serves every mode."""
 
-    mode: Literal["concat", "interleave"] = "concat"
-    interleave_seed: int | None = Field(None, ge=0, lt=1 << 64)
+    mode: Literal["concat", "interleave"] = Field(
+        default="concat", description="Either mode gives the rows of one input after the other, in the order of inputs; each input keeps its order."
+    )
+    interleave_seed: int | None = Field(default=None, ge=0, lt=1 << 64, description="Accepted with mode: interleave; it has no effect on the order.")
 
     @model_validator(mode="after")
     def _seed_of_interleave(self) -> MergeConfig:

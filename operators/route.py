@@ -40,9 +40,9 @@ BRANCH = "__branch"
 class RouteConfig(Strict):
     """Conditions by branch in order, the branch of all other records, and whether a record takes one branch or all that hold."""
 
-    mode: Literal["exclusive", "inclusive"] = "exclusive"
-    conditions: dict[str, str] = Field(min_length=1)
-    default: str = Field(min_length=1)
+    mode: Literal["exclusive", "inclusive"] = Field(default="exclusive", description="exclusive takes the first branch whose condition holds; inclusive takes all of them.")
+    conditions: dict[str, str] = Field(min_length=1, description="A CXL condition for each branch, in order; a null condition does not hold (E260).")
+    default: str = Field(min_length=1, description="The branch of records for which no condition holds (E261).")
 
     @property
     def branches(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ A fenced block of the kind `console` holds commands, each after `$ `, and below 
 are run one after the other in one folder, which holds a fresh copy of `examples/`, on the engine that is chosen for so little work. `...` stands for any text of a line, and
 on a line of its own for any lines. A block of the kind `pycon` is run by doctest in the same folder. Where the shell has nothing to do, `errata` is
 called in this process, which has loaded what a new one would have to load each time; the commands of README.md are always run by a shell.
-`python -m tests.documents --write` puts the answers of today into the documents.
+`python -m tests.documents --write` puts the answers of today into the documents, and writes the page of all keys.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from unittest import mock
+
+from tests.keys_page import PAGE as KEYS
+from tests.keys_page import markdown
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```(console|pycon)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -132,6 +135,9 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", required=True, help="put the answers of today into the documents")
     parser.add_argument("document", nargs="*", type=Path, default=documents())
     for document in parser.parse_args().document:
+        if document.resolve() == KEYS:
+            KEYS.write_text(markdown(), encoding="utf-8")
+            continue
         with tempfile.TemporaryDirectory() as folder:
             document.write_text(rewritten(document.read_text(encoding="utf-8"), workplace(Path(folder))), encoding="utf-8")
             print(document)

@@ -6,16 +6,31 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
-from errata.project.model import PipelineFile
+from errata.project.compositions.signature import CompositionCall
+from errata.project.model import NodeHeader, PipelineFile
 from operators.core import registry
+from operators.core.registry import NodeType
 
 DIALECT = "http://json-schema.org/draft-07/schema#"
 
 _WIRING: Mapping[str, tuple[Mapping[str, Any], tuple[str, ...]]] = {
     "none": ({}, ()),
-    "input": ({"input": {"type": "string"}}, ("input",)),
-    "inputs": ({"inputs": {"type": "array", "items": {"type": "string"}, "minItems": 1}}, ("inputs",)),
-    "map": ({"input": {"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 2}}, ("input",)),
+    "input": ({"input": {"type": "string", "description": "The node whose rows are read; node.port for a branch of a route or a port of a composition (E004, E006, E014)."}}, ("input",)),
+    "inputs": (
+        {"inputs": {"type": "array", "items": {"type": "string"}, "minItems": 1, "description": "The nodes whose rows are read, in their order (E004, E006, E014)."}},
+        ("inputs",),
+    ),
+    "map": (
+        {
+            "input": {
+                "type": "object",
+                "additionalProperties": {"type": "string"},
+                "minProperties": 2,
+                "description": "The nodes that are joined, each under the name by which programs read it; the first one drives (E004, E014, E300, E301).",
+            }
+        },
+        ("input",),
+    ),
     "any": (
         {
             "input": {"type": "string"},
@@ -54,7 +69,7 @@ def pipeline_schema() -> dict[str, Any]:
     definitions: dict[str, Any] = {}
     top = _model(PipelineFile, definitions)
     branches = [_node(kind, registry.find(kind), definitions) for kind in registry.names()]
-    top["properties"]["nodes"] = {"type": "array", "items": {"oneOf": branches}}
+    top["properties"]["nodes"] = {"type": "array", "items": {"oneOf": branches}, "description": _descriptions(PipelineFile)["nodes"]}
     top["required"] = sorted({*top.get("required", ()), "pipeline", "nodes"})
     return {
         "$schema": DIALECT,
@@ -64,15 +79,32 @@ def pipeline_schema() -> dict[str, Any]:
     }
 
 
+def wiring_of(entry: NodeType) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """Return the schemas of the keys by which a node type names its inputs, and the keys that a node must have."""
+    keys, needed = _WIRING[entry.wiring]
+    if entry.wiring != "any":
+        return keys, needed
+    described = _descriptions(CompositionCall)
+    return {name: {**schema, "description": described[name]} for name, schema in keys.items()}, needed
+
+
+def _descriptions(model: type[BaseModel]) -> dict[str, str]:
+    """The description of each key of a model."""
+    return {field.alias or name: field.description or "" for name, field in model.model_fields.items()}
+
+
+_HEADER = _descriptions(NodeHeader)
+
+
 def _node(kind: str, entry: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     """The schema of one node type: wiring and configuration."""
-    wiring, needed = _WIRING[entry.wiring]
+    wiring, needed = wiring_of(entry)
     config = {"type": "object"} if entry.config is BaseModel else _model(entry.config, definitions)
     properties = {
-        "type": {"const": kind},
-        "name": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_-]{0,127}$"},
-        "description": {"type": "string"},
-        "_notes": {},
+        "type": {"const": kind, "description": _HEADER["type"]},
+        "name": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_-]{0,127}$", "description": _HEADER["name"]},
+        "description": {"type": "string", "description": _HEADER["description"]},
+        "_notes": {"description": _HEADER["_notes"]},
         **wiring,
         "config": config,
     }

@@ -19,8 +19,10 @@ LEAST = 1 << 30
 class Memory(Strict):
     """The `memory:` block: limits for the engine."""
 
-    limit: str | int | None = None
-    backpressure: Literal["pause", "spill", "both"] = "pause"
+    limit: str | int | None = Field(
+        default=None, description="What the engine starts with: bytes, or a size such as 512M or 2G; at least 1 GiB. Without it the machine's memory is the limit (E310)."
+    )
+    backpressure: Literal["pause", "spill", "both"] = Field(default="pause", description="Accepted; it has no effect on results.")
 
     @field_validator("limit")
     @classmethod
@@ -38,42 +40,46 @@ class Memory(Strict):
 class Concurrency(Strict):
     """The `concurrency:` block. `threads` limits the engine's cores; `chunk_size` does not change results."""
 
-    threads: Annotated[int | None, Field(ge=1)] = None
-    chunk_size: Annotated[int | None, Field(ge=1)] = None
-    worker_threads: Annotated[int | None, Field(ge=1)] = None
+    threads: Annotated[int | None, Field(ge=1)] = Field(default=None, description="Cores that the engine uses; by default all. The number changes no byte of the results.")
+    chunk_size: Annotated[int | None, Field(ge=1)] = Field(default=None, description="Accepted; it has no effect.")
+    worker_threads: Annotated[int | None, Field(ge=1)] = Field(default=None, description="Accepted; it has no effect.")
 
 
 class OpenLineage(Strict):
     """The file for OpenLineage events, and the namespace of the pipeline's job."""
 
-    path: str
-    namespace: str = "errata"
+    path: str = Field(description="The file to which each run appends its OpenLineage events, one JSON object a line.")
+    namespace: str = Field(default="errata", description="The namespace of the pipeline's job in these events.")
 
 
 class Metrics(Strict):
     """The `metrics:` block: a metrics file for each run in a folder, the last run as Prometheus text, OpenLineage events."""
 
-    spool_dir: str | None = None
-    prometheus: str | None = None
-    openlineage: OpenLineage | None = None
+    spool_dir: str | None = Field(default=None, description="The folder in which each run writes one metrics file.")
+    prometheus: str | None = Field(default=None, description="The file that holds the metrics of the last run as Prometheus text.")
+    openlineage: OpenLineage | None = Field(default=None, description="Where OpenLineage events are written, and under which namespace.")
 
 
 class PipelineBlock(Strict):
     """The `pipeline:` block."""
 
-    name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]{0,127}$")
-    description: str | None = None
-    notes: Any = Field(None, alias="_notes")
-    version: str | int | float | None = None
-    memory: Memory = Memory()
-    vars: dict[str, Any] = Field(default_factory=dict)
-    date_formats: list[str] = Field(default_factory=list)
-    date_locale: str | None = None
-    rules_path: str | None = None
-    concurrency: Concurrency = Concurrency()
-    batch_size: Annotated[int | None, Field(ge=1)] = None
-    metrics: Metrics = Metrics()
-    include_provenance: bool | None = None
+    name: str = Field(
+        pattern=r"^[A-Za-z_][A-Za-z0-9_.-]{0,127}$", description="The name of the pipeline. It names the state folder too, so another name begins with an empty state."
+    )
+    description: str | None = Field(default=None, description="Text for people; it has no effect.")
+    notes: Any = Field(default=None, alias="_notes", description="Any value, for people and tools; it has no effect and is no part of a fingerprint.")
+    version: str | int | float | None = Field(default=None, description="Text or a number for people; it has no effect.")
+    memory: Memory = Field(default=Memory(), description="Limits for the engine's memory; a size alone is the limit.")
+    vars: dict[str, Any] = Field(
+        default_factory=dict, description="Declared variables: constants by name, and variables in the groups pipeline, source and record (E201, E202, E203, E204)."
+    )
+    date_formats: list[str] = Field(default_factory=list, description="Formats of dates and times, such as %d.%m.%Y, that are tried before the built-in ones.")
+    date_locale: str | None = Field(default=None, description="Accepted; it has no effect.")
+    rules_path: str | None = Field(default=None, description="The folder of CXL modules that programs read by use; by default rules.")
+    concurrency: Concurrency = Field(default=Concurrency(), description="How many cores the engine uses.")
+    batch_size: Annotated[int | None, Field(ge=1)] = Field(default=None, description="Accepted; it has no effect.")
+    metrics: Metrics = Field(default=Metrics(), description="Files with figures of the runs, for monitoring.")
+    include_provenance: bool | None = Field(default=None, description="Accepted; it has no effect. The state has the provenance of every row, and errata why shows it.")
 
     @field_validator("memory", mode="before")
     @classmethod
@@ -84,20 +90,30 @@ class PipelineBlock(Strict):
 class Dlq(Strict):
     """The file of rejected records."""
 
-    path: str | None = None
-    include_reason: bool = True
-    include_source_row: bool = True
+    path: str | None = Field(default=None, description="A CSV file that holds all live rejects; without it they are in the state only (errata dlq).")
+    include_reason: bool = Field(default=True, description="Whether the file has the columns for category and message of each reject.")
+    include_source_row: bool = Field(default=True, description="Whether the file has the columns of the rejected source record.")
 
 
 class ErrorHandling(Strict):
     """The `error_handling:` block: what happens to records that fail."""
 
-    strategy: Literal["fail_fast", "continue", "best_effort"] = "fail_fast"
-    dlq: Dlq = Dlq()
-    type_error_threshold: Annotated[float | None, Field(ge=0, le=1)] = None
-    max_group_buffer: Annotated[int, Field(ge=0)] = 100_000
-    correlation_fanout_policy: Literal["any", "all", "primary"] = "any"
-    retraction_scope: Literal["group", "record"] = "group"
+    strategy: Literal["fail_fast", "continue", "best_effort"] = Field(
+        default="fail_fast", description="fail_fast ends the run with exit code 3 at the first failing record; continue and best_effort reject the record and go on."
+    )
+    dlq: Dlq = Field(default=Dlq(), description="A file for rejected records, and what is in it.")
+    type_error_threshold: Annotated[float | None, Field(ge=0, le=1)] = Field(
+        default=None, description="The share of failing records in all records read, from 0 to 1, beyond which the run ends with exit code 3; by default no limit."
+    )
+    max_group_buffer: Annotated[int, Field(ge=0)] = Field(
+        default=100_000, description="The most records that a correlation group may have, over all sources; a larger one is rejected whole. 0 is no limit."
+    )
+    correlation_fanout_policy: Literal["any", "all", "primary"] = Field(
+        default="any", description="Which fields of a correlation key make the group: any and all take all of them, primary takes the first one."
+    )
+    retraction_scope: Literal["group", "record"] = Field(
+        default="group", description="What goes when a row behind a relaxed aggregate fails: the whole group, or the failing record alone."
+    )
 
     @property
     def group_cap(self) -> int:
@@ -108,17 +124,19 @@ class ErrorHandling(Strict):
 class Changelog(Strict):
     """The `changelog:` block: which nodes store their changelogs."""
 
-    persist: Literal["all", "boundaries"] = "all"
+    persist: Literal["all", "boundaries"] = Field(
+        default="all", description="all keeps a table for every node; boundaries keeps tables of sources, stateful nodes and outputs, and derives the others on demand."
+    )
 
 
 class PipelineFile(Strict):
     """A pipeline file. Its nodes are read one by one, so that each reports its own problems."""
 
-    pipeline: PipelineBlock
-    nodes: list[Any]
-    error_handling: ErrorHandling = ErrorHandling()
-    changelog: Changelog = Changelog()
-    notes: Any = Field(None, alias="_notes")
+    pipeline: PipelineBlock = Field(description="The name and the settings of the pipeline.")
+    nodes: list[Any] = Field(description="The nodes. Their order has no effect; their inputs make the graph (E001, E002, E003, E004).")
+    error_handling: ErrorHandling = Field(default=ErrorHandling(), description="What happens to records that fail.")
+    changelog: Changelog = Field(default=Changelog(), description="Which nodes keep their changelogs.")
+    notes: Any = Field(default=None, alias="_notes", description="Any value, for people and tools; it has no effect and is no part of a fingerprint.")
 
 
 def _text(value: Any) -> Any:
@@ -128,11 +146,13 @@ def _text(value: Any) -> Any:
 class NodeHeader(Strict):
     """The keys of a node other than its wiring."""
 
-    type: str
-    name: Annotated[str, BeforeValidator(_text)]
-    description: str | None = None
-    notes: Any = Field(None, alias="_notes")
-    config: Any = None
+    type: str = Field(description="The node type (E012).")
+    name: Annotated[str, BeforeValidator(_text)] = Field(
+        description="The name by which other nodes and commands refer to the node: letters, digits, _ and -, at most 128 characters (E001, E010)."
+    )
+    description: str | None = Field(default=None, description="Text for people; it has no effect.")
+    notes: Any = Field(default=None, alias="_notes", description="Any value, for people and tools; it has no effect and is no part of a fingerprint.")
+    config: Any = Field(default=None, description="The keys of the node type (E013).")
 
 
 Place = tuple[str | int, ...]

@@ -51,40 +51,42 @@ class _Strict(BaseModel):
 class Spill(_Strict):
     """`[storage.spill]`: the folder for data that exceeds memory. The cap and compression are hints."""
 
-    dir: str | None = None
-    disk_cap_bytes: Size | None = None
-    compress: Literal["auto", "on", "off"] = "auto"
+    dir: str | None = Field(default=None, description="The folder for data that exceeds memory; by default the system's folder for temporary files (E330, E331).")
+    disk_cap_bytes: Size | None = Field(default=None, description="The most bytes that are spilled, as a number or a decimal size such as 50GB; Sail keeps to it, Spark does not (E320).")
+    compress: Literal["auto", "on", "off"] = Field(default="auto", description="A hint for the compression of spilled data.")
 
 
 class Staging(_Strict):
     """`[storage.staging]`: local copies of inputs on slow shares."""
 
-    enabled: bool = False
-    dir: str | None = None
-    disk_cap_bytes: Size | None = None
-    verify: Literal["blake3", "none"] = "blake3"
-    on_existing: Literal["overwrite", "reuse", "error"] = "overwrite"
-    cleanup: Literal["on_success", "always", "never"] = "on_success"
-    patterns: list[str] = Field(default_factory=list)
+    enabled: bool = Field(default=False, description="Whether input files that match a pattern are copied to a local folder before they are read.")
+    dir: str | None = Field(default=None, description="The folder of the copies; not on a network share, and another volume than the sources (E332, E333, E334).")
+    disk_cap_bytes: Size | None = Field(default=None, description="The most bytes of copies, as a number or a decimal size such as 10GB (E336).")
+    verify: Literal["blake3", "none"] = Field(default="blake3", description="Whether each copy is compared with its source by a BLAKE3 hash (E335).")
+    on_existing: Literal["overwrite", "reuse", "error"] = Field(
+        default="overwrite", description="What happens to a copy of an earlier run: overwrite makes it anew, reuse takes it if it is fresh, error ends the run (E337)."
+    )
+    cleanup: Literal["on_success", "always", "never"] = Field(default="on_success", description="When the copies are removed after a run.")
+    patterns: list[str] = Field(default_factory=list, description="Patterns of absolute paths of the files to copy, such as /mnt/nfs/data/**.")
 
 
 class Storage(_Strict):
     """`[storage]`."""
 
-    spill: Spill = Spill()
-    staging: Staging = Staging()
+    spill: Spill = Field(default=Spill(), description="Where data goes that exceeds memory.")
+    staging: Staging = Field(default=Staging(), description="Local copies of inputs on slow shares.")
 
 
 class State(_Strict):
     """`[state]`: the place of the state instead of `.errata`. A folder relative to the workspace, or a URI."""
 
-    path: str | None = None
+    path: str | None = Field(default=None, description="The place of the state in place of .errata: a folder relative to the workspace, or a URI of an object store.")
 
 
 class Changelog(_Strict):
     """`[changelog]`: which changelogs are stored where a pipeline has no such block."""
 
-    persist: Literal["all", "boundaries"] | None = None
+    persist: Literal["all", "boundaries"] | None = Field(default=None, description="Which changelogs are kept by pipelines that do not say so themselves: all, or boundaries.")
 
 
 class Engine(_Strict):
@@ -94,10 +96,10 @@ class Engine(_Strict):
         shared_host: Whether other users of this machine may use the engine, where the system cannot prevent it.
     """
 
-    name: Literal["auto", "spark", "sail"] = "auto"
-    master: str | None = None
-    remote: str | None = None
-    shared_host: bool = False
+    name: Literal["auto", "spark", "sail"] = Field(default="auto", description="The engine; auto takes Sail for small work, Spark for large work, and none where nothing is to do.")
+    master: str | None = Field(default=None, description="The master URL of the cluster on which Spark runs.")
+    remote: str | None = Field(default=None, description="The address of a Spark Connect server, such as sc://host:15002; it excludes master.")
+    shared_host: bool = Field(default=False, description="Whether other users of this machine may use the engine, where the system cannot prevent it.")
 
     @field_validator("remote")
     @classmethod
@@ -124,11 +126,15 @@ class ConnectionTable(_Strict):
         statement_timeout: How long one statement takes at most, such as `10m`; by default as long as it needs.
     """
 
-    url: SecretStr = Field(min_length=1)
-    password: SecretStr | None = None
-    read_only: bool = False
-    connect_timeout: Annotated[float | None, BeforeValidator(_seconds, json_schema_input_type=str | float), Field(gt=0)] = None
-    statement_timeout: Annotated[float | None, BeforeValidator(_seconds, json_schema_input_type=str | float), Field(gt=0)] = None
+    url: SecretStr = Field(min_length=1, description="The address, such as postgresql://app@db.example/shop or sqlite:data/shop.db, or env:NAME (E601, W600).")
+    password: SecretStr | None = Field(default=None, description="The password: env:NAME, or file:PATH for the text of a file (CFG-004, E602).")
+    read_only: bool = Field(default=False, description="Whether outputs are refused to name the connection (E607).")
+    connect_timeout: Annotated[float | None, BeforeValidator(_seconds, json_schema_input_type=str | float), Field(gt=0)] = Field(
+        default=None, description="How long one try to connect takes at most: seconds, or a duration such as 10s."
+    )
+    statement_timeout: Annotated[float | None, BeforeValidator(_seconds, json_schema_input_type=str | float), Field(gt=0)] = Field(
+        default=None, description="How long one statement takes at most: seconds, or a duration such as 10m; by default as long as it needs."
+    )
 
 
 class Settings(BaseModel):
@@ -136,11 +142,11 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(defer_build=True, extra="ignore", frozen=True)
 
-    storage: Storage = Storage()
-    state: State = State()
-    changelog: Changelog = Changelog()
-    engine: Engine = Engine()
-    connections: dict[str, ConnectionTable] = Field(default_factory=dict)
+    storage: Storage = Field(default=Storage(), description="Folders for spilled data and for local copies.")
+    state: State = Field(default=State(), description="The place of the state.")
+    changelog: Changelog = Field(default=Changelog(), description="Which changelogs are kept.")
+    engine: Engine = Field(default=Engine(), description="The engine, where neither an option nor an environment variable names one.")
+    connections: dict[str, ConnectionTable] = Field(default_factory=dict, description="Databases by name, which sources and outputs refer to (E600).")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,20 +10,20 @@ from operators.core.config import Digits, SortOrder, Strict
 class Split(Strict):
     """How an output is cut into several files."""
 
-    max_records: Annotated[int | None, Field(ge=1)] = None
-    max_bytes: Annotated[int | None, Field(ge=1)] = None
-    group_key: str | None = None
-    naming: str = "{stem}_{seq:04}.{ext}"
-    repeat_header: bool = True
-    oversize_group: Literal["warn", "error", "allow"] = "warn"
+    max_records: Annotated[int | None, Field(ge=1)] = Field(default=None, description="The most records of a file.")
+    max_bytes: Annotated[int | None, Field(ge=1)] = Field(default=None, description="The size in bytes from which a file is full; the record that passes it is completed.")
+    group_key: str | None = Field(default=None, description="A field: a new file begins only where its value changes.")
+    naming: str = Field(default="{stem}_{seq:04}.{ext}", description="The name of each file; {seq} counts from 1.")
+    repeat_header: bool = Field(default=True, description="Whether every file has the header, or the first one alone.")
+    oversize_group: Literal["warn", "error", "allow"] = Field(default="warn", description="What happens where one group alone exceeds the limit: a warning, exit code 4, or nothing.")
 
 
 class ChangelogFile(Strict):
     """A file with the changes of each run."""
 
-    path: str
-    form: Literal["two", "retract", "upsert", "single", "debezium", "flink"] = "two"
-    format: Literal["jsonl", "json", "csv", "parquet"] = "jsonl"
+    path: str = Field(description="The path of the file; {epoch} or {epoch:6} belongs in it.")
+    form: Literal["two", "retract", "upsert", "single", "debezium", "flink"] = Field(default="two", description="How op rows are written.")
+    format: Literal["jsonl", "json", "csv", "parquet"] = Field(default="jsonl", description="The format of the file.")
 
 
 class History(Strict):
@@ -46,10 +46,10 @@ def _without_path(schema: dict[str, Any]) -> None:
 class OutputColumn(Strict):
     """A decimal column of the file: the value is rounded half to even to `scale`, and has at most `precision` digits (38)."""
 
-    name: str = Field(min_length=1)
-    type: str = "decimal"
-    scale: Digits = None
-    precision: Digits = None
+    name: str = Field(min_length=1, description="The column, by the name that is written.")
+    type: str = Field(default="decimal", description="decimal, or decimal(precision,scale) (E226).")
+    scale: Digits = Field(default=None, description="The digits behind the point; the value is rounded half to even (E225).")
+    precision: Digits = Field(default=None, description="The most digits in all; by default 38. A value with more ends the run with exit code 4 (E225).")
 
 
 class OutputConfig(Strict):
@@ -57,28 +57,32 @@ class OutputConfig(Strict):
 
     model_config = ConfigDict(json_schema_extra=_without_path)
 
-    name: str | None = None
-    type: str
-    description: str | None = None
-    path: str
-    include_unmapped: bool = True
-    include_correlation_keys: bool = False
-    include_header: bool = True
-    include_metadata: Literal["all", "none"] | list[str] = "none"
-    preserve_nulls: bool = False
-    mapping: dict[str, str] = Field(default_factory=dict)
-    exclude: list[str] = Field(default_factory=list)
-    options: dict[str, Any] = Field(default_factory=dict)
-    schema_: list[OutputColumn] | dict[str, Any] | str | None = Field(None, alias="schema")
-    format_schema: Any = None
-    sort_order: SortOrder = Field(default_factory=list)
-    split: Split | None = None
-    if_exists: Literal["error", "overwrite", "unique_suffix"] = "error"
-    unique_suffix_width: Annotated[int, Field(ge=0, le=20)] = 0
-    write_meta: bool = False
-    correlation_fanout_policy: Literal["any", "all", "primary"] | None = None
-    changelog: ChangelogFile | None = None
-    history: History | None = None
+    name: str | None = Field(default=None, description="Text for people; the node's own name is what commands use.")
+    type: str = Field(description="The format: csv, json, xml, fixed_width, edifact, x12, parquet, arrow, delta, or sql for a table of a database (E217).")
+    description: str | None = Field(default=None, description="Text for people; it has no effect.")
+    path: str = Field(description="The file or table, relative to the pipeline's folder; tokens such as {channel} are filled in (E230, E231, E232, E322, E324).")
+    include_unmapped: bool = Field(default=True, description="Whether all columns are written, or only what the nearest transform upstream emits.")
+    include_correlation_keys: bool = Field(default=False, description="Whether the columns $ck.FIELD are written.")
+    include_header: bool = Field(default=True, description="Whether a CSV file begins with the names of its columns.")
+    include_metadata: Literal["all", "none"] | list[str] = Field(default="none", description="Which $meta values are written, as columns meta.NAME behind all others.")
+    preserve_nulls: bool = Field(default=False, description="Whether a missing value is null in JSON and left out in XML; without it, it is empty text.")
+    mapping: dict[str, str] = Field(default_factory=dict, description="Columns to rename in place: new name to field (E251, E326).")
+    exclude: list[str] = Field(default_factory=list, description="Fields that are not written, by their names upstream (E251).")
+    options: dict[str, Any] = Field(default_factory=dict, description="The options of the format (E218).")
+    schema_: list[OutputColumn] | dict[str, Any] | str | None = Field(
+        default=None, alias="schema", description="Decimal columns with scale and precision; of a fixed-width file its layout, as a map or a path (E225, E226)."
+    )
+    format_schema: Any = Field(default=None, description="The layout of a fixed-width file, as a map or the path of a YAML file; schema takes it too.")
+    sort_order: SortOrder = Field(default_factory=list, description="The order of the rows; by default that of the input (E251).")
+    split: Split | None = Field(default=None, description="How the output is cut into several files (E323, E338, E345).")
+    if_exists: Literal["error", "overwrite", "unique_suffix"] = Field(
+        default="error", description="What happens to a file that this pipeline did not write: error stops with exit code 4, overwrite replaces it, unique_suffix writes beside it."
+    )
+    unique_suffix_width: Annotated[int, Field(ge=0, le=20)] = Field(default=0, description="The digits of the suffix, with zeros before the number: with 3 it is out-001.csv.")
+    write_meta: bool = Field(default=False, description="Whether a file OUTPUT.meta.json with counts is written beside the output (E348).")
+    correlation_fanout_policy: Literal["any", "all", "primary"] | None = Field(default=None, description="Overrides the policy of error_handling for failures at this node.")
+    changelog: ChangelogFile | None = Field(default=None, description="A file with the changes of each epoch.")
+    history: History | None = Field(default=None, description="Writes versions with their times in place of the rows of today (E470, E471, E472, E473).")
     connection: Annotated[str | None, Field(description="The name of a connection in errata.toml, of an output of type sql.")] = None
     table: Annotated[str | None, Field(description="The table that an output of type sql writes: table, schema.table, or with double quotes.")] = None
     mode: Annotated[Literal["mirror", "op_rows"] | None, Field(description="Whether the table of a SQL output has the live rows, which is the default, or all op rows.")] = None

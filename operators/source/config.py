@@ -25,14 +25,16 @@ class Column(Strict):
     `path` leads to a member of a message's envelope, where `options.cdc` reads a change feed. `long_unique` is a storage hint without effect here.
     """
 
-    name: str = Field(min_length=1)
-    type: Annotated[str, BeforeValidator(_as_type, json_schema_input_type=str | dict[Literal["nullable"], str])]
-    scale: Digits = None
-    precision: Digits = None
-    source_name: str | None = Field(None, min_length=1)
-    optional: bool = False
+    name: str = Field(min_length=1, description="The name of the column in the pipeline (E213, E214).")
+    type: Annotated[str, BeforeValidator(_as_type, json_schema_input_type=str | dict[Literal["nullable"], str])] = Field(
+        description="The CXL type: string, int, float, decimal, numeric, bool, date, date_time, array, map or any; nullable(T) is T."
+    )
+    scale: Digits = Field(default=None, description="The digits behind the point of a decimal (E225).")
+    precision: Digits = Field(default=None, description="The most digits of a decimal in all; by default 38 (E225).")
+    source_name: str | None = Field(default=None, min_length=1, description="The name of the column in the files, where it differs.")
+    optional: bool = Field(default=False, description="Whether files may lack the column, which is null then (E238).")
     path: str | None = Field(default=None, min_length=1, description="Members of the message's envelope that lead to the value, with dots between them. Only with options.cdc.")
-    long_unique: bool = False
+    long_unique: bool = Field(default=False, description="Accepted; it has no effect.")
 
     @field_validator("type")
     @classmethod
@@ -54,18 +56,22 @@ class Column(Strict):
 class Files(Strict):
     """Order and choice of the files that a matcher found."""
 
-    sort_by: Literal["name", "created", "modified"] | None = None
-    sort_order: Literal["asc", "desc"] = "asc"
-    take_first: Annotated[int | None, Field(ge=0)] = None
-    take_last: Annotated[int | None, Field(ge=0)] = None
-    recursive: bool = True
-    on_no_match: Literal["error", "warn", "skip"] = "error"
+    sort_by: Literal["name", "created", "modified"] | None = Field(default=None, description="What orders the files; by default their names, and under paths the order of the list.")
+    sort_order: Literal["asc", "desc"] = Field(default="asc", description="Ascending or descending.")
+    take_first: Annotated[int | None, Field(ge=0)] = Field(default=None, description="How many files from the beginning of the order are read (E212).")
+    take_last: Annotated[int | None, Field(ge=0)] = Field(default=None, description="How many files from the end of the order are read (E212).")
+    recursive: bool = Field(default=True, description="Whether folders below are searched.")
+    on_no_match: Literal["error", "warn", "skip"] = Field(
+        default="error", description="What happens where no file is found: error ends the run with exit code 4, warn warns, skip goes on."
+    )
 
 
 class OnUnmapped(Strict):
     """What becomes of undeclared input fields."""
 
-    mode: Literal["auto_widen", "drop", "reject"] = "auto_widen"
+    mode: Literal["auto_widen", "drop", "reject"] = Field(
+        default="auto_widen", description="auto_widen lets undeclared fields flow through, drop forgets them, reject rejects records that have some."
+    )
 
 
 def _policy(value: Any) -> Any:
@@ -75,9 +81,9 @@ def _policy(value: Any) -> Any:
 class ArrayPath(Strict):
     """How a nested array of JSON or XML is handled."""
 
-    path: str
-    mode: Literal["explode", "join"] = "explode"
-    separator: str = ","
+    path: str = Field(description="The field with the array, such as lines or order.lines.")
+    mode: Literal["explode", "join"] = Field(default="explode", description="explode makes a record of each element; join makes a text.")
+    separator: str = Field(default=",", description="The text between the elements of a join.")
 
 
 def _merge(value: Any) -> Any:
@@ -152,11 +158,17 @@ _Fields = Annotated[list[str], AfterValidator(_once), AfterValidator(_some)]
 class Merge(Strict):
     """How a new version of the input becomes changes."""
 
-    strategy: Literal["snapshot", "append", "ledger", "changelog", "upsert"] = "snapshot"
-    primary_key: Annotated[list[str], AfterValidator(_once), AfterValidator(_some)] = Field(default_factory=list)
-    compare: Annotated[list[str], AfterValidator(_once)] | None = None
-    op: str | None = None
-    deleted: str | None = None
+    strategy: Literal["snapshot", "append", "ledger", "changelog", "upsert"] = Field(
+        default="snapshot", description="What a file is: the truth as of now, or a delivery of records, of first or last versions, or of operations."
+    )
+    primary_key: Annotated[list[str], AfterValidator(_once), AfterValidator(_some)] = Field(
+        default_factory=list, description="The columns that identify a record; ledger, upsert and changelog need them (E215)."
+    )
+    compare: Annotated[list[str], AfterValidator(_once)] | None = Field(
+        default=None, description="The columns whose change counts as a correction, under snapshot with a primary key; by default all (E215)."
+    )
+    op: str | None = Field(default=None, description="The column with the operation of each record, under changelog; with ops it may be a CXL expression (E222).")
+    deleted: str | None = Field(default=None, description="A CXL condition for records that remove their key, under upsert.")
     cursor: Annotated[str | None, Field(description="The column of a SQL source from whose greatest value the next run reads on.")] = None
     overlap: Annotated[str | int | float | None, Field(description="How far ahead of that value the next run begins: a duration, or a number for a column of numbers.")] = None
     ops: Annotated[_Words, BeforeValidator(_groups, json_schema_input_type=dict[Literal["append", "correct", "patch", "retract", "ignore"], list[str | float | bool | None]])] | None = Field(
@@ -224,30 +236,42 @@ def _transport(value: Any) -> Any:
 class SourceConfig(Strict):
     """Where records come from, how they are read, and what a new version of them means."""
 
-    name: str
-    type: str
-    description: str | None = None
-    transport: Annotated[Literal["file"] | Rest, BeforeValidator(_transport, json_schema_input_type=Literal["file"] | dict[Literal["kind"], Literal["file"]] | Rest)] = "file"
-    path: str | None = None
-    glob: str | None = None
-    regex: str | None = None
-    paths: list[str] | None = None
-    exclude: Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=str | list[str])] = Field(default_factory=list)
-    modified_after: str | None = None
-    modified_before: str | None = None
-    min_size: int | str | None = None
-    max_size: int | str | None = None
-    files: Files = Files()
-    schema_: list[Column] = Field(alias="schema", min_length=1)
-    options: dict[str, Any] = Field(default_factory=dict)
-    on_unmapped: Annotated[OnUnmapped, BeforeValidator(_policy, json_schema_input_type=str | OnUnmapped)] = OnUnmapped()
-    sort_order: SortOrder = Field(default_factory=list)
-    watermark: Watermark | Literal["none"] | None = None
-    correlation_key: Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=str | list[str]), AfterValidator(_once)] = Field(default_factory=list)
-    array_paths: list[ArrayPath] = Field(default_factory=list)
-    format_schema: Any = None
-    envelope: Any = None
-    merge: Annotated[Merge, BeforeValidator(_merge, json_schema_input_type=str | Merge)] = Merge()
+    name: str = Field(description="Text for people; the node's own name is what other nodes and commands use.")
+    type: str = Field(description="The format: csv, json, xml, fixed_width, edifact, x12, parquet, arrow, delta, or sql for a database (E217).")
+    description: str | None = Field(default=None, description="Text for people; it has no effect.")
+    transport: Annotated[Literal["file"] | Rest, BeforeValidator(_transport, json_schema_input_type=Literal["file"] | dict[Literal["kind"], Literal["file"]] | Rest)] = Field(
+        default="file", description="Where records come from: files, or a REST service (E219, E220)."
+    )
+    path: str | None = Field(
+        default=None, description="One file, relative to the pipeline's folder; of type delta a table. Without it the run ends with exit code 4 (E210, E211, E230, E231, E232)."
+    )
+    glob: str | None = Field(default=None, description="A pattern of paths: * within a folder, ** across folders (E210, E223).")
+    regex: str | None = Field(default=None, description="A regular expression that is searched in the paths below the pipeline's folder (E210, E223).")
+    paths: list[str] | None = Field(default=None, description="A list of files (E210).")
+    exclude: Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=str | list[str])] = Field(
+        default_factory=list, description="Patterns of files to leave out, tested against path and name (E223)."
+    )
+    modified_after: str | None = Field(default=None, description="Only files modified after this time: RFC 3339, or an age such as 7d (E223).")
+    modified_before: str | None = Field(default=None, description="Only files modified before this time: RFC 3339, or an age such as 15m (E223).")
+    min_size: int | str | None = Field(default=None, description="Only files of at least this size: bytes, or a decimal size such as 10MB (E223).")
+    max_size: int | str | None = Field(default=None, description="Only files of at most this size: bytes, or a decimal size such as 10MB (E223).")
+    files: Files = Field(default=Files(), description="The order of the files, and which of them are read.")
+    schema_: list[Column] = Field(alias="schema", min_length=1, description="The declared columns, in the order of the output (E213, E214).")
+    options: dict[str, Any] = Field(default_factory=dict, description="The options of the format (E218).")
+    on_unmapped: Annotated[OnUnmapped, BeforeValidator(_policy, json_schema_input_type=str | OnUnmapped)] = Field(
+        default=OnUnmapped(), description="What becomes of fields that schema does not name; by default auto_widen."
+    )
+    sort_order: SortOrder = Field(default_factory=list, description="The order that the files promise; a streaming aggregate needs it (E215).")
+    watermark: Watermark | Literal["none"] | None = Field(default=None, description="The event time of the records, for time windows; none says that they have none (E154, E155, E157).")
+    correlation_key: Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=str | list[str]), AfterValidator(_once)] = Field(
+        default_factory=list, description="The fields, one or a list, of records that fail together (E153)."
+    )
+    array_paths: list[ArrayPath] = Field(default_factory=list, description="Nested arrays of JSON and XML that become records or text.")
+    format_schema: Any = Field(default=None, description="The layout of a fixed-width file, as a map or the path of a YAML file.")
+    envelope: Any = Field(default=None, description="Sections of the document around the records, which CXL reads as $doc.")
+    merge: Annotated[Merge, BeforeValidator(_merge, json_schema_input_type=str | Merge)] = Field(
+        default=Merge(), description="What a new version of the input means: a strategy, alone or with its keys; by default snapshot (E347)."
+    )
     connection: Annotated[str | None, Field(description="The name of a connection in errata.toml, of a SQL source.")] = None
     table: Annotated[str | None, Field(description="The table or view that a SQL source reads: table, schema.table, or with double quotes.")] = None
     query: Annotated[str | None, Field(description="The query that a SQL source asks: one statement that begins with SELECT, WITH, VALUES or TABLE.")] = None

@@ -11,12 +11,12 @@ from operators.core.config import SortOrder, Strict
 class Validation(Strict):
     """A declarative check: a named one of a field, or a CXL condition that must be true."""
 
-    field: str | None = None
-    check: str
-    severity: Literal["error", "warn"] = "error"
-    message: str | None = None
-    name: str | None = None
-    args: dict[str, Any] = Field(default_factory=dict)
+    field: str | None = Field(default=None, description="The field that a named check looks at (E250).")
+    check: str = Field(description="A named check such as not_null, or a CXL condition that must be true.")
+    severity: Literal["error", "warn"] = Field(default="error", description="error rejects the record; warn logs.")
+    message: str | None = Field(default=None, description="The text of the failure.")
+    name: str | None = Field(default=None, description="The name under which failures are counted; by default made of field and check.")
+    args: dict[str, Any] = Field(default_factory=dict, description="The arguments of a named check, such as value, min and max.")
 
     @property
     def label(self) -> str:
@@ -27,22 +27,24 @@ class Validation(Strict):
 class LogDirective(Strict):
     """A line to log while the transform runs."""
 
-    level: Literal["trace", "debug", "info", "warn", "error"]
-    when: Literal["before_transform", "after_transform", "per_record", "on_error"]
-    message: str
-    every: Annotated[int | None, Field(ge=1)] = None
-    condition: str | None = None
-    fields: list[str] = Field(default_factory=list)
-    log_rule: str | None = None
+    level: Literal["trace", "debug", "info", "warn", "error"] = Field(description="The level of the line.")
+    when: Literal["before_transform", "after_transform", "per_record", "on_error"] = Field(
+        description="When the line is logged: before or after the transform, for each record, or for records that fail."
+    )
+    message: str = Field(description="The text of the line; the values of fields follow it.")
+    every: Annotated[int | None, Field(ge=1)] = Field(default=None, description="Logs each N-th record.")
+    condition: str | None = Field(default=None, description="A CXL condition for records to log.")
+    fields: list[str] = Field(default_factory=list, description="Fields that are added to the line.")
+    log_rule: str | None = Field(default=None, description="Accepted; it has no effect.")
 
 
 class Declaration(Strict):
     """A scoped variable that a transform declares."""
 
-    name: str
-    scope: Literal["pipeline", "source", "record"]
-    type: str
-    default: Any = None
+    name: str = Field(description="The name of the variable (E201, E202).")
+    scope: Literal["pipeline", "source", "record"] = Field(description="Whose value it is: the pipeline's, each file's, or each record's.")
+    type: str = Field(description="The type of the variable (E203).")
+    default: Any = Field(default=None, description="The value before anything is written (E204).")
 
 
 class AnalyticWindow(Strict):
@@ -52,11 +54,11 @@ class AnalyticWindow(Strict):
     fields equal the record's; `on` names the record's field where it differs.
     """
 
-    source: str | None = None
-    on: str | None = None
-    group_by: list[str] = Field(default_factory=list)
-    partition_by: list[str] = Field(default_factory=list)
-    sort_by: SortOrder = Field(default_factory=list)
+    source: str | None = Field(default=None, description="Another node over whose rows the functions run.")
+    on: str | None = Field(default=None, description="The record's field that is compared with the field in group_by, where it has another name.")
+    group_by: list[str] = Field(default_factory=list, description="The fields that make a partition (E252, E256).")
+    partition_by: list[str] = Field(default_factory=list, description="Another word for group_by.")
+    sort_by: SortOrder = Field(default_factory=list, description="The order of the rows in a partition; by default source order (E253).")
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -67,14 +69,14 @@ class AnalyticWindow(Strict):
 class TransformConfig(Strict):
     """Program, checks, limits, logging."""
 
-    cxl: str
-    analytic_window: AnalyticWindow | None = None
-    validations: list[Validation] = Field(default_factory=list)
-    max_expansion: Annotated[int, Field(ge=1)] = 10_000
-    batch_size: Annotated[int | None, Field(ge=1)] = None
-    log: list[LogDirective] = Field(default_factory=list)
-    declares: list[Declaration] = Field(default_factory=list)
-    phase: Literal["runtime", "init"] = "runtime"
+    cxl: str = Field(description="The CXL program, which runs once a record.")
+    analytic_window: AnalyticWindow | None = Field(default=None, description="The rows over which $window functions run (E252, E253).")
+    validations: list[Validation] = Field(default_factory=list, description="Checks of each record.")
+    max_expansion: Annotated[int, Field(ge=1)] = Field(default=10_000, description="The most records that one record may become by emit each; a record that exceeds it is rejected.")
+    batch_size: Annotated[int | None, Field(ge=1)] = Field(default=None, description="Accepted; it has no effect.")
+    log: list[LogDirective] = Field(default_factory=list, description="Lines to log.")
+    declares: list[Declaration] = Field(default_factory=list, description="Scoped variables that the transform declares; it does not write them.")
+    phase: Literal["runtime", "init"] = Field(default="runtime", description="Accepted; it has no effect. The phase of a state node has one.")
 
     @property
     def side_inputs(self) -> dict[tuple[str, ...], str]:

@@ -25,9 +25,9 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 class Extract(Options):
     """Where a section is found: exactly one of the three rules."""
 
-    xml_path: str | None = None
-    json_pointer: str | None = None
-    segment: str | None = None
+    xml_path: str | None = Field(default=None, description="The path of the section's element in an XML document.")
+    json_pointer: str | None = Field(default=None, description="The JSON pointer to the section's object, such as /header.")
+    segment: str | None = Field(default=None, description="The segment that opens the interchange: UNB in EDIFACT, ISA in X12.")
 
     @model_validator(mode="after")
     def _one(self) -> Extract:
@@ -50,8 +50,8 @@ class Extract(Options):
 class SectionModel(Options):
     """A section: where it is found and its typed fields."""
 
-    extract: Extract
-    fields: dict[str, FieldType] = Field(default_factory=dict)
+    extract: Extract = Field(description="Where in the document the section is.")
+    fields: dict[str, FieldType] = Field(default_factory=dict, description="The fields of the section with their types; CXL reads them as $doc.SECTION.FIELD.")
 
     def section(self, name: str) -> Section:
         """The section as readers take it."""
@@ -62,7 +62,7 @@ class SectionModel(Options):
 class Envelope(Options):
     """The `envelope:` block."""
 
-    sections: dict[Name, SectionModel] = Field(default_factory=dict)
+    sections: dict[Name, SectionModel] = Field(default_factory=dict, description="The sections by name.")
 
 
 def sections_in(envelope: Mapping[str, Any] | None) -> tuple[Section, ...]:

@@ -16,12 +16,12 @@ class _Strict(BaseModel):
 class Pagination(_Strict):
     """How the next page is found, and which one is the last."""
 
-    strategy: Literal["none", "offset", "cursor_token", "link_header"] = "none"
-    limit: int | None = Field(None, ge=1)
-    offset_param: str = "offset"
-    limit_param: str = "limit"
-    cursor_param: str | None = None
-    next_token_pointer: str | None = None
+    strategy: Literal["none", "offset", "cursor_token", "link_header"] = Field(default="none", description="How the next page is found.")
+    limit: int | None = Field(default=None, ge=1, description="The records of a page; offset needs it.")
+    offset_param: str = Field(default="offset", description="The query parameter of the first record's number.")
+    limit_param: str = Field(default="limit", description="The query parameter of the page's size.")
+    cursor_param: str | None = Field(default=None, description="The query parameter of the token; cursor_token needs it.")
+    next_token_pointer: str | None = Field(default=None, description="The JSON pointer to the next token, such as /next; cursor_token needs it.")
 
     def misfits(self) -> Iterator[str]:
         """Messages on keys that do not go together."""
@@ -44,10 +44,10 @@ _KEYS = {
 class Auth(_Strict):
     """The credential of every request."""
 
-    scheme: Literal["none", "bearer", "header"] = "none"
-    token: SecretStr | None = None
-    name: str | None = Field(None, pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
-    value: SecretStr | None = None
+    scheme: Literal["none", "bearer", "header"] = Field(default="none", description="How requests prove who asks.")
+    token: SecretStr | None = Field(default=None, description="The bearer token; write ${secret:NAME}.")
+    name: str | None = Field(default=None, pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$", description="The name of the header, under scheme header.")
+    value: SecretStr | None = Field(default=None, description="The value of the header; write ${secret:NAME}.")
 
     def misfits(self) -> Iterator[str]:
         """Messages on keys that do not go together."""
@@ -83,18 +83,18 @@ class Rest(_Strict):
         max_seconds: the largest number of seconds of a pull
     """
 
-    kind: Literal["rest"]
-    url: str
-    max_pages: int = Field(ge=1)
-    max_records: int | None = Field(None, ge=1)
-    pagination: Pagination = Field(default_factory=lambda: Pagination.model_validate({}))
-    auth: Auth = Field(default_factory=lambda: Auth.model_validate({}))
-    retries: int = Field(3, ge=0, le=20)
-    timeout_secs: float = Field(30, gt=0)
-    allow_http: bool = False
-    allow_private: bool = False
-    max_bytes: int = Field(1 << 28, ge=1)
-    max_seconds: float = Field(3600, gt=0)
+    kind: Literal["rest"] = Field(description="Says that the source reads a REST service.")
+    url: str = Field(description="The URL of the first page, without credentials.")
+    max_pages: int = Field(ge=1, description="The most pages of one pull; more are not read, with a warning.")
+    max_records: int | None = Field(default=None, ge=1, description="The most records of one pull; more are not read, with a warning.")
+    pagination: Pagination = Field(default_factory=lambda: Pagination.model_validate({}), description="How the next page is found; by default there is one page.")
+    auth: Auth = Field(default_factory=lambda: Auth.model_validate({}), description="The credential that every request carries; by default none.")
+    retries: int = Field(default=3, ge=0, le=20, description="How many more attempts follow a 5xx answer or a failed connection.")
+    timeout_secs: float = Field(default=30, gt=0, description="Seconds for one exchange, from the connection to the last byte.")
+    allow_http: bool = Field(default=False, description="Whether the URL may be without TLS.")
+    allow_private: bool = Field(default=False, description="Whether the host may have an address that is not public.")
+    max_bytes: int = Field(default=1 << 28, ge=1, description="The most bytes of all pages of a pull, decompressed.")
+    max_seconds: float = Field(default=3600, gt=0, description="Seconds for the whole pull, with attempts and pauses.")
 
     @field_validator("url")
     @classmethod

@@ -33,9 +33,9 @@ TypeName = Annotated[str, AfterValidator(_type_name)]
 class FieldType(Strict):
     """A field that a port requires or produces."""
 
-    name: str
-    type: TypeName = "any"
-    description: str | None = None
+    name: str = Field(description="The name of the field.")
+    type: TypeName = Field(default="any", description="The CXL type of the field.")
+    description: str | None = Field(default=None, description="Text for people; it has no effect.")
 
 
 def _fields(value: Any) -> Any:
@@ -46,16 +46,18 @@ def _fields(value: Any) -> Any:
 class Port(Strict):
     """An input port of the `_compose:` form."""
 
-    schema_: Annotated[list[FieldType], BeforeValidator(_fields)] = Field(default_factory=list, alias="schema")
-    description: str | None = None
-    required: bool = True
+    schema_: Annotated[list[FieldType], BeforeValidator(_fields)] = Field(
+        default_factory=list, alias="schema", description="The fields that the input must have, as a list or as names with types; other columns flow through (E112)."
+    )
+    description: str | None = Field(default=None, description="Text for people; it has no effect.")
+    required: bool = Field(default=True, description="Whether a call has to connect the port (E104).")
 
 
 class OutputPort(Strict):
     """An output port: a node of the body, or `node.port`."""
 
-    ref: str
-    description: str | None = None
+    ref: str = Field(description="The node of the body, or node.port, whose rows leave here (E102).")
+    description: str | None = Field(default=None, description="Text for people; it has no effect.")
 
 
 def _output(value: Any) -> Any:
@@ -65,13 +67,13 @@ def _output(value: Any) -> Any:
 class ParameterDeclaration(Strict):
     """A parameter: its type, whether it is required, and its allowed values."""
 
-    name: str = ""
-    type: TypeName = "any"
-    required: bool | None = None
-    default: Any = None
-    enum: list[Any] | None = None
-    range: list[float | None] | None = Field(None, min_length=2, max_length=2)
-    description: str | None = None
+    name: str = Field(default="", description="The name of the parameter; the body reads it as $vars.NAME. In config_schema the key is the name.")
+    type: TypeName = Field(default="any", description="The CXL type of the value, or path (E105).")
+    required: bool | None = Field(default=None, description="Whether a call has to give a value; by default it has to where there is no default (E104).")
+    default: Any = Field(default=None, description="The value of calls that give none.")
+    enum: list[Any] | None = Field(default=None, description="The values that are allowed (E105).")
+    range: list[float | None] | None = Field(default=None, min_length=2, max_length=2, description="The least and the greatest value; null is no bound (E105).")
+    description: str | None = Field(default=None, description="Text for people; it has no effect.")
 
 
 def _named_once(params: list[ParameterDeclaration]) -> list[ParameterDeclaration]:
@@ -84,70 +86,72 @@ def _named_once(params: list[ParameterDeclaration]) -> list[ParameterDeclaration
 class ScopedVariable(Strict):
     """A variable of the parent that the body reads or writes."""
 
-    type: TypeName
+    type: TypeName = Field(description="The type that the parent declares the variable with (E174).")
 
 
 class ScopedVariables(Strict):
     """Variables of the parent that the body may use."""
 
-    pipeline: dict[str, ScopedVariable] = Field(default_factory=dict)
-    source: dict[str, ScopedVariable] = Field(default_factory=dict)
-    record: dict[str, ScopedVariable] = Field(default_factory=dict)
+    pipeline: dict[str, ScopedVariable] = Field(default_factory=dict, description="Variables of the parent that the body reads as $pipeline.NAME.")
+    source: dict[str, ScopedVariable] = Field(default_factory=dict, description="Variables of the parent that the body reads as $source.NAME.")
+    record: dict[str, ScopedVariable] = Field(default_factory=dict, description="Variables of the parent that the body reads as $record.NAME.")
 
 
 class ComposeHeader(Strict):
     """The `_compose:` block."""
 
-    name: str
-    description: str | None = None
-    version: str | int | float | None = None
-    inputs: dict[str, Port] = Field(min_length=1)
-    outputs: dict[str, Annotated[OutputPort, BeforeValidator(_output)]] = Field(min_length=1)
-    config_schema: dict[str, ParameterDeclaration] = Field(default_factory=dict)
-    resources_schema: dict[str, Any] = Field(default_factory=dict)
-    scoped_vars: ScopedVariables = ScopedVariables()
+    name: str = Field(description="The name of the composition, for people.")
+    description: str | None = Field(default=None, description="Text for people; it has no effect.")
+    version: str | int | float | None = Field(default=None, description="Text or a number for people; it has no effect.")
+    inputs: dict[str, Port] = Field(min_length=1, description="The input ports by name; nodes of the body read a port as if it were a node.")
+    outputs: dict[str, Annotated[OutputPort, BeforeValidator(_output)]] = Field(
+        min_length=1, description="The output ports by name: a node of the body, or node.port. The first one is what the bare name of the call reads (E102)."
+    )
+    config_schema: dict[str, ParameterDeclaration] = Field(default_factory=dict, description="The parameters by name.")
+    resources_schema: dict[str, Any] = Field(default_factory=dict, description="Accepted; it has no effect.")
+    scoped_vars: ScopedVariables = Field(default=ScopedVariables(), description="Variables of the parent that the body may use (E173).")
 
 
 class CompositionHeader(Strict):
     """The `composition:` block."""
 
-    name: str
-    description: str | None = None
-    version: str | int | float | None = None
-    requires: list[FieldType] = Field(default_factory=list)
-    produces: list[FieldType] = Field(default_factory=list)
-    params: Annotated[list[ParameterDeclaration], AfterValidator(_named_once)] = Field(default_factory=list)
-    scoped_vars: ScopedVariables = ScopedVariables()
+    name: str = Field(description="The name of the composition, for people.")
+    description: str | None = Field(default=None, description="Text for people; it has no effect.")
+    version: str | int | float | None = Field(default=None, description="Text or a number for people; it has no effect.")
+    requires: list[FieldType] = Field(default_factory=list, description="The fields that the input must have; other columns flow through (E112).")
+    produces: list[FieldType] = Field(default_factory=list, description="The fields that the last node of the body must give (E113).")
+    params: Annotated[list[ParameterDeclaration], AfterValidator(_named_once)] = Field(default_factory=list, description="The parameters.")
+    scoped_vars: ScopedVariables = Field(default=ScopedVariables(), description="Variables of the parent that the body may use (E173).")
 
 
 class ComposeFile(Strict):
     """A file in the `_compose:` form; its nodes are read one by one."""
 
-    compose: ComposeHeader = Field(alias="_compose")
-    nodes: list[Any] = Field(min_length=1)
+    compose: ComposeHeader = Field(alias="_compose", description="The header with named input and output ports.")
+    nodes: list[Any] = Field(min_length=1, description="The nodes of the body, as in a pipeline file; they see no node of the parent (E108).")
 
 
 class CompositionFile(Strict):
     """A file in the `composition:` form."""
 
-    composition: CompositionHeader
-    nodes: list[Any] = Field(min_length=1)
+    composition: CompositionHeader = Field(description="The header with one input port, input, and one output, the last node.")
+    nodes: list[Any] = Field(min_length=1, description="The nodes of the body, as in a pipeline file; they see no node of the parent (E108).")
 
 
 class CompositionCall(Strict):
     """A composition node in a pipeline file."""
 
-    type: Literal["composition"]
-    name: str
-    use: str
-    description: str | None = None
-    notes: Any = Field(None, alias="_notes")
-    input: str | None = None
-    inputs: dict[str, str] = Field(default_factory=dict)
-    outputs: dict[str, str] = Field(default_factory=dict)
-    config: dict[str, Any] | None = None
-    resources: dict[str, Any] | None = None
-    alias: str | None = Field(None, pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,127}$")
+    type: Literal["composition"] = Field(description="Says that the node uses a composition.")
+    name: str = Field(description="The name by which other nodes refer to the composition's outputs.")
+    use: str = Field(description="The path of the composition's file, relative to the file that names it (E101).")
+    description: str | None = Field(default=None, description="Text for people; it has no effect.")
+    notes: Any = Field(default=None, alias="_notes", description="Any value, for people and tools; it has no effect and is no part of a fingerprint.")
+    input: str | None = Field(default=None, description="The node that the only input port reads.")
+    inputs: dict[str, str] = Field(default_factory=dict, description="The node that each input port reads, by port (E103, E104).")
+    outputs: dict[str, str] = Field(default_factory=dict, description="The consumer, by output port, that reads this port under the bare name of the node.")
+    config: dict[str, Any] | None = Field(default=None, description="The values of the composition's parameters, by name (E103, E104, E105).")
+    resources: dict[str, Any] | None = Field(default=None, description="Accepted; it has no effect.")
+    alias: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,127}$", description="The name by which channels set its parameters; by default the node's name.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import AfterValidator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from operators.core.config import Strict, microseconds
 
@@ -28,28 +28,28 @@ Lateness = Annotated[str, AfterValidator(_lateness)]
 class Tumbling(Strict):
     """Windows of one size, side by side, aligned to 1970."""
 
-    size: Duration
+    size: Duration = Field(description="The length of each window, such as 1h; windows are aligned to 1970.")
 
 
 class Hopping(Strict):
     """Windows of one size that begin every `slide`."""
 
-    size: Duration
-    slide: Duration
+    size: Duration = Field(description="The length of each window, such as 1h.")
+    slide: Duration = Field(description="The time from one window's start to the next.")
 
 
 class Session(Strict):
     """Windows that end where nothing comes for longer than the gap."""
 
-    gap: Duration
+    gap: Duration = Field(description="The longest time between two records of one session.")
 
 
 class TimeWindow(Strict):
     """One of the three."""
 
-    tumbling: Tumbling | None = None
-    hopping: Hopping | None = None
-    session: Session | None = None
+    tumbling: Tumbling | None = Field(default=None, description="Windows of one size, side by side: a record is in one.")
+    hopping: Hopping | None = Field(default=None, description="Windows of one size that overlap: a record is in each that holds its time.")
+    session: Session | None = Field(default=None, description="Windows that end where nothing comes for longer than the gap.")
 
     @model_validator(mode="after")
     def _one(self) -> "TimeWindow":

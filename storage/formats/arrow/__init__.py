@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
+from pydantic import Field
 from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
@@ -17,7 +18,7 @@ from storage.formats.typed.reading import TypedFileReader, TypedFiles
 class ArrowWriteOptions(Options):
     """`options:` of an Arrow output."""
 
-    compression: Literal["zstd", "lz4", "none"] = "zstd"
+    compression: Literal["zstd", "lz4", "none"] = Field(default="zstd", description="The codec of the record batches.")
 
 
 @register_reader("arrow")

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
+from pydantic import Field
+
 from changelog.lazy_imports import pa
 from storage.formats import register_reader, register_writer
 from storage.formats.base import Writer
@@ -31,8 +33,8 @@ class DeltaReader(TypedReader):
 class DeltaWriteOptions(Options):
     """`options:` of a Delta output: the live rows, or the op rows of every epoch in a form of `errata log`."""
 
-    mode: Literal["upsert", "changelog"] = "upsert"
-    form: Literal["two", "retract", "upsert", "single", "debezium", "flink"] | None = None
+    mode: Literal["upsert", "changelog"] = Field(default="upsert", description="upsert keeps the live rows in the table; changelog appends the op rows of each epoch.")
+    form: Literal["two", "retract", "upsert", "single", "debezium", "flink"] | None = Field(default=None, description="How op rows are written, in mode changelog; by default two.")
 
 
 @register_writer("delta")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from pydantic import Field
+
 from storage.formats import register_reader, register_writer
 from storage.formats.edi.base import EdiReader, EdiWriteOptions, EdiWriter, InterchangeFiles
 from storage.formats.edi.writing import Interchange
@@ -19,8 +21,8 @@ from storage.formats.options import Options
 class EdifactWriteOptions(EdiWriteOptions):
     """`options:` of an EDIFACT output."""
 
-    message_type: str | None = None
-    write_una: bool = False
+    message_type: str | None = Field(default=None, description="The type of the messages in UNH, of records that do not bring one.")
+    write_una: bool = Field(default=False, description="Whether the interchange begins with a UNA segment.")
 
 
 @register_reader("edifact")

@@ -13,7 +13,9 @@ from storage.formats.options import OptionError, Options
 class FixedWidthOptions(Options):
     """`options:` of a fixed-width source or output."""
 
-    line_separator: Literal["lf", "crlf", "cr_lf", "none"] = "lf"
+    line_separator: Literal["lf", "crlf", "cr_lf", "none"] = Field(
+        default="lf", description="What follows each record: a line feed, carriage return and line feed, or nothing. cr_lf is the same as crlf."
+    )
 
     @property
     def line_end(self) -> bytes:
@@ -33,18 +35,20 @@ class LayoutField(Options):
     `scale`: the digits behind the point of a decimal that is written. `implied_decimals`: the same, in a text without a point.
     """
 
-    name: str = Field(min_length=1)
-    type: Literal["string", "integer", "float", "decimal", "boolean", "date", "datetime"] = "string"
-    start: int | None = Field(None, ge=0)
-    width: int | None = Field(None, gt=0)
-    end: int | None = Field(None, gt=0)
-    justify: Literal["left", "right"] | None = None
-    pad: Annotated[str, AfterValidator(_one_byte)] = " "
-    trim: bool = True
-    truncation: Literal["error", "warn", "silent"] | None = None
-    scale: int | None = Field(None, ge=0, le=38)
-    implied_decimals: int | None = Field(None, ge=0, le=38)
-    format: str | None = None
+    name: str = Field(min_length=1, description="The name of the column.")
+    type: Literal["string", "integer", "float", "decimal", "boolean", "date", "datetime"] = Field(default="string", description="How the text of the field is read and written.")
+    start: int | None = Field(default=None, ge=0, description="The first byte of the field, from 0; by default the byte after the field before it.")
+    width: int | None = Field(default=None, gt=0, description="The length of the field in bytes; either width or end is needed.")
+    end: int | None = Field(default=None, gt=0, description="The byte after the last one of the field.")
+    justify: Literal["left", "right"] | None = Field(default=None, description="On which side the text is; by default numbers are right and others left.")
+    pad: Annotated[str, AfterValidator(_one_byte)] = Field(default=" ", description="The character that fills the field up.")
+    trim: bool = Field(default=True, description="Whether padding, and then white space, is stripped when the field is read.")
+    truncation: Literal["error", "warn", "silent"] | None = Field(
+        default=None, description="What happens to text that is too long for the field: error ends the run, warn cuts it with a warning, silent without one."
+    )
+    scale: int | None = Field(default=None, ge=0, le=38, description="The digits behind the point with which an output writes a decimal, rounded half to even.")
+    implied_decimals: int | None = Field(default=None, ge=0, le=38, description="The digits behind a point that the text does not have: 00001250 is 12.50 with 2.")
+    format: str | None = Field(default=None, description="The format of a date or time, such as %Y%m%d.")
 
     @model_validator(mode="after")
     def _has_place(self) -> LayoutField:
@@ -82,10 +86,10 @@ class LayoutField(Options):
 class Layout(Options):
     """The fields of a record in their order."""
 
-    version: Any = None
-    format: Any = None
-    encoding: Literal["utf-8"] = "utf-8"
-    fields: tuple[LayoutField, ...] = Field(min_length=1)
+    version: Any = Field(default=None, description="Accepted; it has no effect.")
+    format: Any = Field(default=None, description="Accepted; it has no effect.")
+    encoding: Literal["utf-8"] = Field(default="utf-8", description="The encoding of the text.")
+    fields: tuple[LayoutField, ...] = Field(min_length=1, description="The fields of a record in their order.")
 
     @field_validator("fields")
     @classmethod

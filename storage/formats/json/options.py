@@ -14,9 +14,9 @@ class ChangeFeed(Options):
     """A change feed, whose messages have their rows inside."""
 
     format: Literal["debezium", "singer", "maxwell", "canal"] = Field(description="The format of the messages.")
-    table: str | None = Field(None, min_length=1, description="The table whose events count: its name, with its schema or database before it where these differ.")
-    stream: str | None = Field(None, min_length=1, description="The Singer stream whose records count.")
-    time_unit: Literal["s", "ms", "us", "ns"] = Field("ms", description="The unit of numbers in columns of type date_time, where no schema names it.")
+    table: str | None = Field(default=None, min_length=1, description="The table whose events count: its name, with its schema or database before it where these differ.")
+    stream: str | None = Field(default=None, min_length=1, description="The Singer stream whose records count.")
+    time_unit: Literal["s", "ms", "us", "ns"] = Field(default="ms", description="The unit of numbers in columns of type date_time, where no schema names it.")
 
 
 def _feed(value: Any) -> Any:
@@ -31,11 +31,11 @@ class JsonReadOptions(Options):
     the messages of a change feed.
     """
 
-    format: Literal["array", "ndjson", "object"] | None = None
-    record_path: str | None = None
-    duplicate_keys: Literal["reject", "last"] = "reject"
+    format: Literal["array", "ndjson", "object"] | None = Field(default=None, description="The form of the file; by default the content decides.")
+    record_path: str | None = Field(default=None, description="The keys, with points between them, that lead to the array of records; under ndjson in each line.")
+    duplicate_keys: Literal["reject", "last"] = Field(default="reject", description="What becomes of a record that has a member twice: it is rejected, or the last one counts.")
     cdc: Annotated[ChangeFeed, BeforeValidator(_feed, json_schema_input_type=Literal["debezium", "singer", "maxwell", "canal"] | ChangeFeed)] | None = Field(
-        None, description="The format of a change feed, whose messages have rows inside an envelope."
+        default=None, description="The format of a change feed, whose messages have rows inside an envelope."
     )
 
     @property
@@ -50,7 +50,7 @@ class JsonWriteOptions(Options):
     `decimals: string` writes decimals as strings of their digits, for readers whose numbers are floats.
     """
 
-    format: Literal["array", "ndjson"] = "array"
-    pretty: bool = False
-    nested: bool = False
-    decimals: Literal["number", "string"] = "number"
+    format: Literal["array", "ndjson"] = Field(default="array", description="One array, or one object a line.")
+    pretty: bool = Field(default=False, description="Whether the text is indented.")
+    nested: bool = Field(default=False, description="Whether a dotted column name is a member of an object: address.city (E329).")
+    decimals: Literal["number", "string"] = Field(default="number", description="Whether decimals are numbers or texts of their digits.")

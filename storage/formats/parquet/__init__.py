@@ -22,8 +22,10 @@ from storage.formats.typed.reading import TypedFileReader, TypedFiles
 class ParquetWriteOptions(Options):
     """`options:` of a Parquet output."""
 
-    compression: Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"] = "zstd"
-    level: Annotated[int | None, Field(ge=1, le=22)] = None
+    compression: Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"] = Field(default="zstd", description="The codec of the pages.")
+    level: Annotated[int | None, Field(ge=1, le=22)] = Field(
+        default=None, description="The level of the codec: up to 22 for zstd, 12 for lz4, 11 for brotli, 9 for gzip; by default the codec's own."
+    )
 
 
 @register_reader("parquet")

@@ -24,9 +24,9 @@ from storage.formats.x12.write import X12Interchange
 class X12WriteOptions(EdiWriteOptions):
     """`options:` of an X12 output. `group_header` are the elements of the GS segment."""
 
-    interchange: tuple[str, ...] | None = Field(None, min_length=16, max_length=16)
-    group_header: tuple[str, ...] | None = Field(None, min_length=8, max_length=8)
-    set_type: str | None = None
+    interchange: tuple[str, ...] | None = Field(default=None, min_length=16, max_length=16, description="The elements ISA01 to ISA16 of the segment that opens the interchange.")
+    group_header: tuple[str, ...] | None = Field(default=None, min_length=8, max_length=8, description="The elements GS01 to GS08 of the functional group; an X12 output needs them.")
+    set_type: str | None = Field(default=None, description="The type of the transaction sets in ST, of records that do not bring one.")
 
 
 GROUP_ELEMENTS = 8

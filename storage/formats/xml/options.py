@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from storage.formats.options import Options
 from storage.formats.xml.names import is_name
@@ -26,14 +26,16 @@ def _element_name(value: str) -> str:
 class XmlReadOptions(Options):
     """`options:` of an XML source. Without `record_path` the root element is the only record."""
 
-    record_path: Annotated[str, AfterValidator(_element_path)] | None = None
-    attribute_prefix: str = "@"
-    namespace_handling: Literal["strip", "qualify"] = "strip"
+    record_path: Annotated[str, AfterValidator(_element_path)] | None = Field(
+        default=None, description="The path of the record elements: //name, /a/b or a/b; without it the root element is the only record."
+    )
+    attribute_prefix: str = Field(default="@", description="The text before the name of an attribute in a column's name.")
+    namespace_handling: Literal["strip", "qualify"] = Field(default="strip", description="Whether the prefixes of names are stripped, or stay.")
 
 
 class XmlWriteOptions(Options):
     """`options:` of an XML output. Under `nested` a dotted column name is an element inside an element."""
 
-    root_element: Annotated[str, AfterValidator(_element_name)] = "Root"
-    record_element: Annotated[str, AfterValidator(_element_name)] = "Record"
-    nested: bool = True
+    root_element: Annotated[str, AfterValidator(_element_name)] = Field(default="Root", description="The name of the root element.")
+    record_element: Annotated[str, AfterValidator(_element_name)] = Field(default="Record", description="The name of each record's element.")
+    nested: bool = Field(default=True, description="Whether a dotted column name is an element inside an element (E329).")

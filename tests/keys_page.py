@@ -1,0 +1,232 @@
+"""The page of all keys, made from the configuration models: `docs/reference/keys.md`.
+
+`python -m tests.documents --write` writes it. The types, defaults and descriptions are the ones of the JSON Schema.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from errata.project.channels.files import ChannelFile
+from errata.project.compositions.signature import ComposeFile, CompositionFile
+from errata.project.json_schema import pipeline_schema
+from errata.project.workspace import Settings
+from storage import formats
+from storage.formats.envelope import Envelope
+from storage.formats.fixed_width.layout import Layout
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "keys.md"
+CODES = re.compile(r" \(((?:[EW][0-9][0-9A-Z]{2}|CFG-\d+)(?:, (?:[EW][0-9][0-9A-Z]{2}|CFG-\d+))*)\)\.$")
+INTRODUCTION = """\
+# Keys
+
+Every key of pipeline files and of the files beside them, by place. This page is made from the models that read the files: `make docs` writes it.
+
+* `[]` in a place is an entry of a list, `*` any name of a map. A key without a default is *required*, or has no value where the column is empty.
+* Codes are the diagnostics that name the key: `errata explain --code E210`. An unknown key is CFG-001, a missing one CFG-002, a value of a wrong type
+  CFG-003, a value that is not allowed CFG-004.
+* Most texts of a pipeline file may hold `${NAME}`, an environment variable: [pipeline files](pipeline-files.md#yaml).
+"""
+WORDS = {"string": "text", "integer": "integer", "number": "number", "boolean": "true or false", "object": "map", "array": "list", "null": "null"}
+OPENS = {
+    "source": "A node of type `source`.",
+    "transform": "A node of type `transform`.",
+    "route": "A node of type `route`.",
+    "merge": "A node of type `merge`.",
+    "aggregate": "A node of type `aggregate`.",
+    "combine": "A node of type `combine`.",
+    "state": "A node of type `state`.",
+    "composition": "A node of type `composition`. Its `config` has the parameters of the composition.",
+    "output": "A node of type `output`.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key at its place: the JSON Schema of its values, and whether it has to be there."""
+
+    place: str
+    name: str
+    schema: Mapping[str, Any]
+    required: bool
+
+    @property
+    def description(self) -> str:
+        """What the key does, with the codes of its diagnostics."""
+        return str(self.schema.get("description", ""))
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The diagnostics that the description names."""
+        found = CODES.search(self.description)
+        return tuple(found[1].split(", ")) if found else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The keys of one kind of file, of a node type or of the options of a format.
+
+    Args:
+        title: the heading of the section
+        opening: its first sentence
+        schema: the JSON Schema of the map with the keys
+        definitions: what `$ref` refers to
+    """
+
+    title: str
+    opening: str
+    schema: Mapping[str, Any]
+    definitions: Mapping[str, Any]
+
+    def entries(self) -> Iterator[Key]:
+        """All keys; the keys of an inner map come after the ones around it."""
+        yield from self._entries(self.schema, "", ())
+
+    def _entries(self, schema: Mapping[str, Any], place: str, above: tuple[str, ...]) -> Iterator[Key]:
+        own = schema.get("properties", {}).items()
+        yield from (Key(place, name, one, name in schema.get("required", ())) for name, one in own)
+        for name, one in own:
+            for inner, at, reference in self._maps(one, f"{place}.{name}" if place else name):
+                if reference is None or reference not in above:
+                    yield from self._entries(inner, at, above if reference is None else (*above, reference))
+
+    def _maps(self, schema: Mapping[str, Any], place: str, reference: str | None = None) -> Iterator[tuple[Mapping[str, Any], str, str | None]]:
+        """The maps with keys of their own that the values of a key may be or hold."""
+        if "properties" in schema:
+            yield schema, place, reference
+        for one in self.parts(schema):
+            yield from self._maps(one, place, reference)
+        if "$ref" in schema:
+            yield from self._maps(self.resolved(schema), place, schema["$ref"])
+        if isinstance(schema.get("items"), dict):
+            yield from self._maps(schema["items"], f"{place}[]")
+        if isinstance(schema.get("additionalProperties"), dict):
+            yield from self._maps(schema["additionalProperties"], f"{place}.*")
+
+    @staticmethod
+    def parts(schema: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+        """The schemas that a value may, or has to, fit."""
+        return [*schema.get("anyOf", ()), *schema.get("oneOf", ()), *schema.get("allOf", ())]
+
+    def resolved(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The schema that a `$ref` refers to."""
+        found: Mapping[str, Any] = self.definitions[schema["$ref"].rpartition("/")[2]]
+        return found
+
+    def type_of(self, schema: Mapping[str, Any]) -> str:
+        """The type of a value in words."""
+        if "$ref" in schema:
+            return self.type_of(self.resolved(schema))
+        if "enum" in schema or "const" in schema:
+            return ", ".join("null" if value is None else f"`{value}`" for value in schema.get("enum", [schema.get("const")]))
+        if parts := self.parts(schema):
+            return " or ".join(dict.fromkeys(self.type_of(one) for one in parts if one.get("type") != "null"))
+        kinds = schema.get("type", "any")
+        names = [kind for kind in ([kinds] if isinstance(kinds, str) else kinds) if kind != "null"]
+        return " or ".join(self._one_type(kind, schema) for kind in names)
+
+    def _one_type(self, kind: str, schema: Mapping[str, Any]) -> str:
+        if kind == "array" and isinstance(schema.get("items"), dict):
+            return f"list of {self.type_of(schema['items'])}" if schema["items"] else "list"
+        if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
+            return f"map of {self.type_of(schema['additionalProperties'])}"
+        return WORDS.get(kind, kind) + bounds(schema)
+
+
+def bounds(schema: Mapping[str, Any]) -> str:
+    """The range of a number, to stand behind its type."""
+    least, most = schema.get("minimum"), schema.get("maximum")
+    if least is not None and most is not None:
+        return f" from {least} to {most}"
+    if least is not None:
+        return f" from {least}"
+    return f" above {schema['exclusiveMinimum']}" if "exclusiveMinimum" in schema else ""
+
+
+def sections() -> Iterator[Section]:
+    """The sections of the page, in their order."""
+    whole = pipeline_schema()
+    definitions = whole["definitions"]
+    top = {**whole["properties"], "nodes": {**whole["properties"]["nodes"], "items": {"type": "object"}}}
+    yield Section("Pipeline file", "The top level of a pipeline file. Nodes have [sections of their own](#every-node).", {**whole, "properties": top}, definitions)
+    nodes = {one["properties"]["type"]["const"]: one for one in whole["properties"]["nodes"]["items"]["oneOf"]}
+    shared = ("type", "name", "description", "_notes", "config")
+    common = next(iter(nodes.values()))
+    header = {**common, "properties": {name: _plain(name, common["properties"][name]) for name in shared}, "required": ["type", "name"]}
+    yield Section("Every node", "The keys that nodes of all types have.", header, definitions)
+    for kind, opening in OPENS.items():
+        own = {name: one for name, one in nodes[kind]["properties"].items() if name not in shared[:-1]}
+        if kind != "composition":
+            own["config"] = {**own["config"], "description": NODE_CONFIG}
+        else:
+            del own["config"]
+        yield Section(f"Node: {kind}", opening, {**nodes[kind], "properties": own}, definitions)
+    yield from _formats()
+    yield _of_model("Document sections", "The `envelope` of a source.", Envelope)
+    yield _of_model("Layout", "The layout of fixed-width files: `format_schema` of a source, `schema` of an output.", Layout)
+    yield _of_model("Composition file with ports", "A composition file that begins with `_compose`.", ComposeFile)
+    yield _of_model("Composition file", "A composition file that begins with `composition`.", CompositionFile)
+    yield _of_model("Channel file", "A file `NAME.channel.yaml`.", ChannelFile)
+    yield _of_model("Workspace file", "The file `errata.toml` at or above a pipeline.", Settings)
+
+
+NODE_CONFIG = "The keys of the node type (E013)."
+
+
+def _plain(name: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema of a key that all nodes have, without what one type alone says of it."""
+    if name == "type":
+        return {"enum": list(OPENS), "description": schema["description"]}
+    return {"type": "object", "description": NODE_CONFIG} if name == "config" else schema
+
+
+def _formats() -> Iterator[Section]:
+    """The options of formats that have some."""
+    for name in formats.names():
+        for side, model in (("sources", formats.reader_type(name).Options), ("outputs", formats.writer_type(name).Options)):
+            if model.model_fields:
+                yield _of_model(f"Options: {name} {side}", f"The `options` of {side} of type `{name}`.", model)
+
+
+def _of_model(title: str, opening: str, model: type[BaseModel]) -> Section:
+    schema = model.model_json_schema(by_alias=True)
+    return Section(title, opening, schema, schema.get("$defs", {}))
+
+
+def markdown() -> str:
+    """Return the page."""
+    return "\n".join([INTRODUCTION, *(line for section in sections() for line in _lines(section))]).rstrip() + "\n"
+
+
+def _lines(section: Section) -> Iterator[str]:
+    yield from (f"## {section.title}", "", section.opening, "")
+    place = None
+    for key in section.entries():
+        if key.place != place:
+            yield from ([""] if place is not None else []) + ([f"`{key.place}`", ""] if key.place else [])
+            yield from ("| key | type | default | meaning | codes |", "|---|---|---|---|---|")
+            place = key.place
+        yield "| " + " | ".join(_cells(section, key)) + " |"
+    yield ""
+
+
+def _cells(section: Section, key: Key) -> Iterator[str]:
+    default = key.schema.get("default")
+    shown = "" if default is None or isinstance(default, dict) else f"`{json.dumps(default, ensure_ascii=False) if not isinstance(default, str) or not default.strip() else default}`"
+    yield f"`{key.name}`"
+    yield section.type_of(key.schema)
+    yield "required" if key.required else shown
+    yield _escaped(CODES.sub(".", key.description))
+    yield ", ".join(key.codes)
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([|*_<>])", r"\\\1", text)
