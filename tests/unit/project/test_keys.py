@@ -32,7 +32,7 @@ def test_codes_of_descriptions_have_pages_and_are_at_the_end():
 
 
 def test_the_page_is_what_the_models_say():
-    assert PAGE.read_text(encoding="utf-8") == markdown(), "run: make docs"
+    assert PAGE.read_text(encoding="utf-8") == markdown(), "run: python -m tests.documents --write docs/reference/keys.md"
 
 
 def test_every_node_type_has_a_section():
