@@ -27,7 +27,7 @@ def findings(config: SourceConfig) -> Iterator[Finding]:
     yield from _feed(config)
     yield from _paths(config)
     yield from _scope(config)
-    for name in ("ops", "version_field", "scope") if config.asks else ():
+    for name in ("ops", "version_field") if config.asks else ():
         if getattr(config.merge, name) is not None:
             yield Finding("CFG-004", f"'merge': '{name}' is about deliveries in files, and the source asks a database", ("config", "merge", name), "write it into the query")
 
@@ -117,9 +117,11 @@ def _scope(config: SourceConfig) -> Iterator[Finding]:
         yield Finding("E468", f"scope belongs to the strategy snapshot, not '{merge.strategy}'", place)
     elif not merge.primary_key:
         yield Finding("E468", "scope needs a primary_key", place)
-    if config.type in formats.names() and formats.reader_type(config.type).versioned:
+    if not config.asks and config.type in formats.names() and formats.reader_type(config.type).versioned:
         yield Finding("E468", "scope is about deliveries in files; a table has versions", place)
     if isinstance(merge.scope, ScopePath):
+        if config.asks:
+            yield Finding("E468", "an answer of a database has no path that tells its scope", place, "scope: [month] names the columns that tell it")
         yield from _pattern(merge.scope, (*place, "path"))
         return
     names = {column.name for column in config.schema_}

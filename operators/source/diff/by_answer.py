@@ -1,29 +1,32 @@
 """An answer of a database as a source: compared with the prior rows, or taken as deliveries of rows by their keys.
 
-A snapshot is compared as a whole. `append` and `ledger` take keys that are new; `upsert` lets the last record of a key win; `changelog` applies
+A snapshot is compared as a whole; one with scopes is a delivery of the scopes that its records name. `append` and `ledger` take keys that are new; `upsert` lets the last record of a key win; `changelog` applies
 the events that were not read before. Rows that were asked for again, because of an overlap or because there is no cursor, change nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from changelog.columns import column
-from changelog.frames import any_of, mapped, united
+from changelog.frames import any_of, chosen, mapped, united
 from changelog.keys.spark import key_column
 from changelog.lazy_imports import F, Window, pa
 from changelog.rows import Rows
 from changelog.spark_algebra import as_retractions, diff
 from operators.source.answers import AnswerChanges, batches_of, count_of, less, undeclared_columns
 from operators.source.cursors import greatest
+from operators.source.diff.by_scope import ScopedDelivery, with_scopes
 from operators.source.diff.sides import image_hash
 from operators.source.diff.table_rows import BASE, COPY, HASH, REJECTED, TableRows, compared_whole, op_rows
+from operators.source.file_changes import Part
 from operators.source.request import IngestRequest, IngestResult
 from operators.source.strategies import changelog, upsert
 from operators.source.strategies.keyed_events import net_changes, rejected
+from operators.source.unique_keys import UniqueKeys
 from storage.formats.base import Column as FileColumn
 from storage.values.types import is_dynamic
 
@@ -99,12 +102,28 @@ def ingest(request: IngestRequest) -> IngestResult:
     """Return the delta that an answer brings. Raises InputChanged for a primary key of a snapshot that is null or not unique, or returns the check that does."""
     one = AnswerRows.of(request)
     strategy = request.config.merge.strategy
+    if request.config.merge.scope is not None:
+        return _of_scopes(one)
     if strategy == "snapshot":
         return compared_whole(one)
     if request.rebuilt or request.prior is None:
         return _from_nothing(one)
     rows, events = _delivered(one, request.prior_rows, None if strategy != "changelog" else request.events)
     return _result(one, rows, events)
+
+
+def _of_scopes(one: AnswerRows) -> IngestResult:
+    """The delta of an answer that is the whole truth for the scopes that its records name."""
+    request, count = one.request, one.count
+    record = replace(one.record, rows=count or 0, arrived=request.epoch, replaced=request.prior is not None)
+    rows = one.rows() if request.files.limit is None else one.rows().limit(request.files.limit)
+    parts = [Part(record)]
+    scoped = with_scopes(request, rows.withColumn("_key", F.lit(None).cast("binary")), parts)
+    good, wrong = scoped.where(F.col("_error").isNull()), scoped.where(F.col("_error").isNotNull())
+    names = ["_key", "_scope", *request.files.shape.columns]
+    records = united(chosen(good.withColumn("_key", one.base(good)), names), chosen(_numbered_rejects(one, one.based(wrong)), names))
+    UniqueKeys(request, None).check_files(records)
+    return ScopedDelivery(request, parts, records, (record,), count).result()
 
 
 def _from_nothing(one: AnswerRows) -> IngestResult:

@@ -67,7 +67,7 @@ class ScopedDelivery:
         counted = keyed.records if keyed.rows.table is not None else [files.counted(part) for part in parts]
         now = {record.label: record for record in (*changes.now, *with_earlier_columns(changes.now, counted))}
         count = None if keyed.rows.table is None else keyed.rows.table.num_rows
-        records = _with_scopes(request, keyed.frame, parts)
+        records = with_scopes(request, keyed.frame, parts)
         UniqueKeys(request, None).check_files(records)
         return cls(request, parts, records, tuple(now.values()), count)
 
@@ -279,7 +279,7 @@ def _to_read(request: IngestRequest) -> list[FileRecord]:
     return [*(replace(record, arrived=request.epoch) for record in changes.added), *(replace(record, rows=0, replaced=True, arrived=request.epoch) for record in again)]
 
 
-def _with_scopes(request: IngestRequest, records: DataFrame, parts: Sequence[Part]) -> DataFrame:
+def with_scopes(request: IngestRequest, records: DataFrame, parts: Sequence[Part]) -> DataFrame:
     """Records with their scopes. A record without one, or with another than the path of its file tells, is rejected."""
     pattern, good = request.source.scope_pattern, F.col("_error").isNull()
     if pattern is None:

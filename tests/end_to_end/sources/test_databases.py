@@ -169,6 +169,31 @@ def test_times_of_two_forms_are_no_cursor(tmp_path: Path) -> None:
         folder.run()
 
 
+def test_an_answer_with_scopes_is_the_truth_for_the_scopes_that_it_names(tmp_path: Path) -> None:
+    folder, rng = folder_of(tmp_path, "{strategy: snapshot, primary_key: [id], scope: at}"), random.Random(1)
+    counted: dict[int, tuple[int, dict[int, int]]] = {}
+    for epoch in range(6):
+        records = {key: (rng.randint(0, 3), rng.choice([1, 2, 3, None])) for key in rng.sample(range(1, 7), rng.randint(0, 4))}
+        execute(folder, "DELETE FROM orders", *(f"INSERT INTO orders VALUES ({key}, {value}, {'NULL' if scope is None else scope})" for key, (value, scope) in records.items()))
+        if epoch == 4:
+            folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("table: orders", "query: SELECT id, v, at FROM orders"))
+        rejected = folder.run().rejected
+        assert rejected == sum(scope is None for _, scope in records.values())
+        for scope in {scope for _, scope in records.values()} - {None}:
+            counted[scope] = epoch, {key: value for key, (value, other) in records.items() if other == scope}
+        said = sorted((epoch, scope, key, value) for scope, (epoch, rows) in counted.items() for key, value in rows.items())
+        winners = {key: (key, value, scope) for _, scope, key, value in said}
+        assert live(folder) == Counter(winners.values())
+    assert folder.run().committed is False
+    assert folder.violations() == []
+
+
+def test_an_answer_has_no_path_that_tells_its_scope(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, '{strategy: snapshot, primary_key: [id], scope: {path: "{at}"}}')
+    with pytest.raises(PipelineErrors, match="E468"):
+        folder.load()
+
+
 @pytest.mark.parametrize("type_", ["int", "decimal, scale: 1"])
 def test_numbers_that_are_texts_are_no_cursor(type_: str, tmp_path: Path) -> None:
     folder = folder_of(tmp_path, "{strategy: append, cursor: seen}")
