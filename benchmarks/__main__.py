@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
 
 from benchmarks.data import SCRATCH, write_sales
 from benchmarks.process import ProgramFailedError, measure
-from benchmarks.programs import first_runs, growth, reading
+from benchmarks.programs import first_runs, growth, reading, tpch
 from benchmarks.results import Result, Results, page
+from benchmarks.tpch.tables import LINES_OF_SCALE_1
 from storage.engines.spark.java import find_java
 
 HERE = Path(__file__).parent
@@ -21,6 +22,7 @@ GROWING = (1_000_000, 10_000_000)
 SMALL = 10_000
 GROUPED = 1_000_000
 READ = 1_000_000
+SCALE = 0.1
 LARGE_PROGRAMS = ("pyspark", "errata", "errata-all", "errata-keyed", "errata-tables", "errata-tables-op-rows")
 SMALL_PROGRAMS = ("bare", "errata-six-nodes")
 
@@ -38,6 +40,7 @@ def planned(options: argparse.Namespace) -> Iterator[tuple[str, str, int]]:
             yield "small-runs", engine, SMALL
         if engine in stateful:
             yield from ((program, engine, rows) for rows in options.rows or SIZES[:1] for program in first_runs.PROGRAMS)
+            yield from ((program, engine, tpch.lines(scale)) for scale in options.scale or [SCALE] for program in tpch.PROGRAMS)
     for engine in stateful:
         yield from ((program, engine, rows) for program in growth.PROGRAMS for rows in options.rows or GROWING)
     for engine in engines:
@@ -54,7 +57,7 @@ def whole_runs(engine: str, rows: int) -> Iterator[tuple[str, str, int]]:
 def measured(options: argparse.Namespace) -> Iterator[Result]:
     """Measure what is planned, one after the other. Spark is left out where there is no Java."""
     for program, engine, rows in planned(options):
-        if (options.program and program not in options.program) or (engine == "spark" and find_java() is None):
+        if (options.program and not wanted(program, options.program)) or (engine == "spark" and find_java() is None):
             continue
         data = written(program, rows)
         print(f"{program} on {engine}, {rows:,} rows", flush=True)
@@ -67,11 +70,18 @@ def measured(options: argparse.Namespace) -> Iterator[Result]:
         yield result
 
 
+def wanted(program: str, named: Sequence[str]) -> bool:
+    """Whether a program is named; `tpch` names all queries."""
+    return program in named or (program in tpch.PROGRAMS and tpch.ALL in named)
+
+
 def written(program: str, rows: int) -> Path:
     """The input of a program."""
     if program in growth.PROGRAMS or program in first_runs.PROGRAMS:
         shape = first_runs.SKEWED if program.endswith(first_runs.SKEWED) else ""
         return growth.write_rows(SCRATCH / f"rows-{rows}{shape}.csv", rows, skewed=bool(shape))
+    if program in tpch.PROGRAMS:
+        return tpch.data(rows / LINES_OF_SCALE_1)
     return write_sales(SCRATCH / f"sales-{rows}.csv", rows)
 
 
@@ -90,8 +100,9 @@ def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--rows", type=int, action="append", help="only this number of rows (may be given again)")
+    parser.add_argument("--scale", type=float, action="append", help=f"the scale of TPC-H (may be given again) [default: {SCALE}]")
     parser.add_argument("--engine", choices=["sail", "spark"], action="append", help="only this engine")
-    programs = "pyspark, duckdb, errata, errata-all, errata-keyed, errata-tables, errata-tables-op-rows, bare, errata-six-nodes, errata-rollback, reading-csv, small-runs, growth-extremes, first-extremes, by-hand-extremes-skewed and the like"
+    programs = "pyspark, duckdb, errata, errata-all, errata-keyed, errata-tables, errata-tables-op-rows, bare, errata-six-nodes, errata-rollback, reading-csv, small-runs, growth-extremes, first-extremes, by-hand-extremes-skewed, tpch, tpch-q01 and the like"
     parser.add_argument("--program", action="append", help=f"only this program: {programs}")
     options = parser.parse_args()
     SCRATCH.mkdir(exist_ok=True)

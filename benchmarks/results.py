@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from statistics import geometric_mean
 
 from benchmarks.job import COLD, WARM
 from benchmarks.machine import description
 from benchmarks.process import Measured
-from benchmarks.programs import reading, tables
+from benchmarks.programs import reading, tables, tpch
 from benchmarks.programs.first_runs import BASELINE, ERRATA, SKEWED
 from benchmarks.programs.first_runs import PROGRAMS as FIRST_RUNS
 from benchmarks.programs.growth import ADDED, ADDED_LATER, NODES, PREFIX, REPLACED
 from benchmarks.programs.small_runs import CHANGES, WATCHED
+from benchmarks.tpch.tables import FIRST, LINES_OF_SCALE_1, VERSIONS
 
 PARTS_OF_ERRATA = {
     "errata": ("nothing changed", "1,000 rows added", "one row corrected", "1,000 rows corrected", "nothing changed, new process", "errata --help"),
@@ -64,7 +66,7 @@ class Results(tuple[Result, ...]):
 
 def page(results: Results) -> str:
     """The whole page as Markdown."""
-    return "\n".join([*INTRODUCTION, description(), "", *first_runs(results), *later_runs(results), *small_runs(results), *many_runs(results), *rollbacks(results), *readings(results), *nodes_and_baseline(results), *growths(results)]) + "\n"
+    return "\n".join([*INTRODUCTION, description(), "", *first_runs(results), *later_runs(results), *small_runs(results), *many_runs(results), *rollbacks(results), *readings(results), *nodes_and_baseline(results), *growths(results), *tpch_queries(results)]) + "\n"
 
 
 INTRODUCTION = (
@@ -205,6 +207,50 @@ def growths(results: Results) -> Iterator[str]:
             grown = ratio(found[-1], found[0]) if len(sizes) > 1 else ""
             rows.append((engine, program.removeprefix(PREFIX), part, *map(seconds, found), grown))
     yield from table(("engine", "node", "change", *(f"{size:,} rows" for size in sizes), "ratio"), rows)
+
+
+TPCH = (
+    "## TPC-H",
+    "",
+    "All 22 queries as pipelines (`benchmarks/tpch`), over keyed snapshots of CSV files by `tpchgen-cli`; money is Decimal. A first run, then a thousandth of the orders comes (RF1),",
+    "another thousandth goes (RF2), and a thousandth of the prices in `lineitem`, `orders` and `partsupp` changes. After each step the answer equals DuckDB's over the same files:",
+    "decimals, counts and texts by every digit, floats by twelve. Figures are processor seconds, the process warm. DuckDB reads the same columns of the same files and computes everything.",
+    "A step has its share of the first run, and how many times DuckDB's full computation it takes. `python -m benchmarks --program tpch --scale 0.01` measures another scale.",
+    "",
+)
+
+
+def tpch_queries(results: Results) -> Iterator[str]:
+    """The queries of TPC-H: first runs, and what each change costs beside them and beside DuckDB. Last come the geometric means."""
+    yield from TPCH
+    rows, all_ratios = [], []
+    for one in results:
+        if one.program in tpch.PROGRAMS:
+            ratios = [figure for version in VERSIONS for figure in ratios_of(one, version)]
+            all_ratios.append(ratios)
+            first, duckdb = one.seconds(FIRST), one.seconds(f"{FIRST}, {tpch.BY_DUCKDB}")
+            scale = f"{one.rows / LINES_OF_SCALE_1:g}"
+            rows.append((scale, one.engine, one.program.removeprefix(f"{tpch.ALL}-"), seconds(first), seconds(duckdb), *steps(ratios)))
+    if rows:
+        yield description()
+        yield ""
+        rows.append(("", "", "mean", "", "", *steps([geometric_mean(column) for column in zip(*all_ratios, strict=True)])))
+    heads = (f"{version}: {of}" for version in VERSIONS[1:] for of in ("of the first run", "/ DuckDB"))
+    yield from table(("scale", "engine", "query", "first run", "DuckDB", "first run / DuckDB", *heads), rows)
+
+
+def ratios_of(one: Result, version: str) -> tuple[float, float]:
+    """Processor seconds of a step, divided by the first run's and by DuckDB's for the same step."""
+    spent, first, duckdb = (one.measured.seconds[part] for part in (version, FIRST, f"{version}, {tpch.BY_DUCKDB}"))
+    return spent / first, spent / duckdb
+
+
+def steps(ratios: Sequence[float]) -> Iterator[str]:
+    """The cells of a query: the first run over DuckDB's, then share and multiple of each later step."""
+    _, multiple, *later = ratios
+    yield f"{multiple:.1f}"
+    for number, value in enumerate(later):
+        yield f"{value:.1f}" if number % 2 else f"{value:.0%}"
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:

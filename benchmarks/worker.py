@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.job import Job
-from benchmarks.programs import baseline, first_runs, growth, ranges, reading, rollback, small_runs, tables, with_errata
+from benchmarks.programs import baseline, first_runs, growth, ranges, reading, rollback, small_runs, tables, tpch, with_errata
 
 PROGRAMS: dict[str, Callable[[Job], None]] = {
     "pyspark": baseline.pyspark,
@@ -27,6 +27,7 @@ PROGRAMS: dict[str, Callable[[Job], None]] = {
     **growth.PROGRAMS,
     **reading.PROGRAMS,
     **first_runs.PROGRAMS,
+    **tpch.PROGRAMS,
 }
 
 
