@@ -6,7 +6,6 @@ Times and decimals of Kafka Connect become text, which is then read as any other
 from __future__ import annotations
 
 from base64 import b64decode
-from binascii import Error as NotBase64
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -51,6 +50,8 @@ _LOGICAL: Final = {
     "org.apache.kafka.connect.data.Date": "days",
     "org.apache.kafka.connect.data.Timestamp": "ms",
 }
+_LONGEST: Final = 1_500
+"""The longest text of a decimal in base64, and its greatest scale: a short message makes no long number."""
 _DECIMAL: Final = "org.apache.kafka.connect.data.Decimal"
 _NUMBERS: Final = ("int", "float", "numeric", "bool")
 
@@ -241,12 +242,12 @@ def _time_text(value: float, unit: str, kind: str) -> Any:
 
 
 def _decimal(value: Any, scale: int) -> Any:
-    """The digits of a decimal in base64; other values unchanged."""
-    if not isinstance(value, str):
+    """The digits of a decimal in base64; other values unchanged, and numbers longer than any database has."""
+    if not isinstance(value, str) or len(value) > _LONGEST or abs(scale) > _LONGEST:
         return value
     try:
         unscaled = int.from_bytes(b64decode(value, validate=True), "big", signed=True)
-    except NotBase64:
+    except ValueError:  # no base64, or not even ASCII
         return value
     digits = str(abs(unscaled)).rjust(scale + 1, "0") if scale > 0 else str(abs(unscaled)) + "0" * -scale
     text = f"{digits[:-scale]}.{digits[-scale:]}" if scale > 0 else digits

@@ -5,6 +5,7 @@ A feed takes the row out of its envelope and says what becomes of it. It knows n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -18,6 +19,9 @@ from storage.values.json_text import canonical
 
 UNAVAILABLE: Final = "__debezium_unavailable_value"
 """What Debezium writes for a value that the database did not send."""
+
+
+_SCALE: Final = re.compile(r"-?[0-9]{1,4}")
 
 
 class Logical(NamedTuple):
@@ -118,7 +122,7 @@ def _fields(schema: Any) -> list[dict[str, Any]]:
 
 def _scale(parameters: Any) -> int:
     text = str(parameters.get("scale", "0")) if isinstance(parameters, dict) else "0"
-    return int(text) if text.removeprefix("-").isdigit() else 0
+    return int(text) if _SCALE.fullmatch(text) else 0
 
 
 def _debezium(message: dict[str, Any], table: str | None, *, versioned: bool) -> Iterator[Found]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from itertools import pairwise
 from typing import Any
 
@@ -26,6 +27,16 @@ def test_versions_compare_as_values(pair: tuple[Any, Any]):
     assert left is not None
     assert right is not None
     assert (left < right, left == right) == (one < other, one == other)
+
+
+@pytest.mark.parametrize(
+    ("value", "scale"),
+    [("é", "2"), (b64encode(b"\x7f" * 3_000).decode(), "2"), ("AQ==", "9" * 5_000), ("AQ==", "²"), ("AQ==", "9999"), ("AQ==", "-9999")],
+)
+def test_no_decimal_of_a_message_ends_the_run_or_makes_a_long_text(value: str, scale: str):
+    schema = {"type": "struct", "fields": [{"field": "after", "fields": [typed("v", "org.apache.kafka.connect.data.Decimal", scale=scale)]}]}
+    [row] = read([{"schema": schema, "payload": {"op": "c", "after": {"id": 1, "v": value}}}], {"id": "int", "v": "string"})
+    assert row["v"] in (value, "1")
 
 
 def test_numbers_come_before_texts():
