@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -12,13 +11,12 @@ import orjson
 
 from storage.formats.base import ReadPlan
 from storage.values.decimals import decimal_type
+from storage.values.deep import with_room
 from storage.values.json_text import WrittenFloat, deep_text
 from storage.values.types import base_type
 
 _INEXACT: Final = re.compile(rb"[0-9][.eE][0-9+-]|[0-9]{19}")
 """Matches a text with a number that orjson may read as a float."""
-_LEVELS: Final = 4_000
-"""Python frames for values as deep as files may have."""
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 """The ints that orjson reads as such."""
 
@@ -36,11 +34,7 @@ def parsed_exactly(text: bytes) -> Any:
     if _INEXACT.search(text) is None:
         return value
     decoded = text.decode()
-    try:
-        return json.loads(decoded, parse_float=WrittenFloat, parse_int=_int)
-    except RecursionError:
-        sys.setrecursionlimit(max(sys.getrecursionlimit(), _LEVELS))
-        return json.loads(decoded, parse_float=WrittenFloat, parse_int=_int)
+    return with_room(lambda: json.loads(decoded, parse_float=WrittenFloat, parse_int=_int))
 
 
 def _int(text: str) -> int | float:

@@ -17,6 +17,7 @@ from storage.formats.base import Column, WritePlan
 from storage.formats.nested_names import steps_of
 from storage.formats.values import text_of, text_of_value
 from storage.formats.xml.names import NOT_TEXT, is_name
+from storage.values.deep import with_room
 from storage.values.text import plain_numbers
 from storage.values.types import is_dynamic
 
@@ -86,8 +87,16 @@ def _check_text(text: str, column: str) -> None:
 def _maps(values: pa.Array, column: str) -> dict[int, _Content]:
     """The maps among the dynamic values of a column, by row."""
     places = pc.indices_nonzero(pc.fill_null(pc.starts_with(values, "{"), False))
-    maps = (json.loads(text, parse_int=str, parse_float=_digits) for text in plain_numbers(values.take(places)).to_pylist())
-    return {place: _content(value, column) for place, value in zip(places.to_pylist(), maps, strict=True)}
+    texts = plain_numbers(values.take(places)).to_pylist()
+    return {place: _map(text, column) for place, text in zip(places.to_pylist(), texts, strict=True)}
+
+
+def _map(text: str, column: str) -> _Content:
+    """The content of the element of a map."""
+    try:
+        return with_room(lambda: _content(json.loads(text, parse_int=str, parse_float=_digits), column))
+    except RecursionError:
+        raise OutputError(f"column '{column}' holds a map that is nested too deep for xml") from None
 
 
 def _digits(text: str) -> str:

@@ -50,6 +50,17 @@ def test_a_map_is_an_element_with_its_members(line, type_):
         assert f"<Record>{expected}</Record>" in written("xml", [("m", type_)], [(cell,)])
 
 
+@pytest.mark.parametrize("levels", [300, 900])
+def test_maps_may_be_as_deep_as_files(levels):
+    text = written("xml", [("m", "map")], [('{"a":' * levels + "1" + "}" * levels,)])
+    assert text.count("<a>") == levels
+
+
+def test_a_map_that_is_deeper_is_an_error():
+    with pytest.raises(OutputError, match="too deep"):
+        written("xml", [("m", "map")], [('{"a":' * 5_000 + "1" + "}" * 5_000,)])
+
+
 def test_maps_and_other_values_of_a_column_are_beside_each_other():
     text = written("xml", [("m", "any", True), ("n.@k",)], [('{"a":1}', "x"), (None, None), ("2", "y"), ("null", "z"), ("{}", None)])
     assert text.splitlines()[2:-1] == [
