@@ -37,15 +37,15 @@ Every key of pipeline files and of the files beside them, by place. This page is
 """
 WORDS = {"string": "text", "integer": "integer", "number": "number", "boolean": "true or false", "object": "map", "array": "list", "null": "null"}
 OPENS = {
-    "source": "A node of type `source`.",
-    "transform": "A node of type `transform`.",
-    "route": "A node of type `route`.",
-    "merge": "A node of type `merge`.",
-    "aggregate": "A node of type `aggregate`.",
-    "combine": "A node of type `combine`.",
-    "state": "A node of type `state`.",
-    "composition": "A node of type `composition`. Its `config` has the parameters of the composition.",
-    "output": "A node of type `output`.",
+    "source": "A node of type `source`. [The page](nodes/source.md).",
+    "transform": "A node of type `transform`. [The page](nodes/transform.md).",
+    "route": "A node of type `route`. [The page](nodes/route.md).",
+    "merge": "A node of type `merge`. [The page](nodes/merge.md).",
+    "aggregate": "A node of type `aggregate`. [The page](nodes/aggregate.md).",
+    "combine": "A node of type `combine`. [The page](nodes/combine.md).",
+    "state": "A node of type `state`. [The page](nodes/state.md).",
+    "composition": "A node of type `composition`. Its `config` has the parameters of the composition. [The page](nodes/composition.md).",
+    "output": "A node of type `output`. [The page](nodes/output.md).",
 }
 
 
