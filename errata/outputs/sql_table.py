@@ -85,10 +85,12 @@ class _Writing:
         since = self.looked.since(self.shape)
         if self.shape.mode == "op_rows":
             delta, live = None, self._events(since)
+            if self.shape.form not in AS_JSON:
+                self._check_values(None, lambda: self.run.op_rows(self.node, (since or 0) + 1, self.written[0]))
         else:
             self._check_keys()
             delta = None if since is None else self._changes(since)
-            self._check_values(delta)
+            self._check_values(delta, lambda: self._frame)
             live = self._live
         epoch, execution, _ = self.written
         looked = self.looked
@@ -170,13 +172,13 @@ class _Writing:
             plain = f"E611: output '{self.node.name}': the primary key is null or stands for several rows"
             raise StorageFailed(f"E611: output '{self.node.name}': the primary key {shown} {told}", help="name other columns, or leave primary_key out", told=plain)
 
-    def _check_values(self, delta: Delta | None) -> None:
-        """Raise StorageFailed for a value that the database cannot hold."""
+    def _check_values(self, delta: Delta | None, rows: Callable[[], DataFrame]) -> None:
+        """Raise StorageFailed for a value that the database cannot hold, in a delta, or, without one, in rows."""
         kind = self.looked.connection.kind
         refused = {"sqlite": ("float", "NaN"), "postgresql": ("string", "U+0000")}.get(kind)
         columns = [] if refused is None else [(at, one) for at, one in enumerate(self.shape.columns) if one.type == refused[0]]
         for at, one in columns:
-            found = self._in_delta(delta, at, kind) if delta is not None else self._in_rows(one, kind)
+            found = self._in_delta(delta, at, kind) if delta is not None else self._in_rows(rows, one, kind)
             if found is not None:
                 plain = f"E614: output '{self.node.name}': column '{one.name}' holds {refused[1] if refused else ''}, which {kind} cannot hold"
                 raise StorageFailed(f"{plain} ({found})", told=plain)
@@ -187,17 +189,17 @@ class _Writing:
         rows = delta.rows.filter(pc.fill_null(wrong, False))
         return self._shown(dict(zip(self.shape.names, (rows.column(f"c{at}")[0].as_py() for at in range(len(self.shape.names))), strict=True))) if rows.num_rows else None
 
-    def _in_rows(self, one: Column, kind: str) -> str | None:
+    def _in_rows(self, all_rows: Callable[[], DataFrame], one: Column, kind: str) -> str | None:
         if one.name not in self.output.projection.data:
             return None
         wrong = F.isnan(column(one.name)) if kind == "sqlite" else column(one.name).contains("\x00")
         names = [name for name in self.shape.names if name in (*self.output.projection.data, "_key")]
-        rows = self.run.engine.to_arrow(self._frame.where(wrong).select(*map(column, names)), 1).to_pylist()
+        rows = self.run.engine.to_arrow(all_rows().where(wrong).select(*map(column, names)), 1).to_pylist()
         return self._shown(rows[0]) if rows else None
 
     def _shown(self, row: Mapping[str, Any]) -> str:
         """How messages tell a row: by its primary key, or by its values."""
-        names = [name for name in self.shape.primary_key if name != KEY] or [name for name in row if name != KEY]
+        names = [name for name in self.shape.primary_key if name != KEY and name in row] or [name for name in row if name != KEY]
         return ", ".join(f"{name}={row[name]!r}" for name in names)[:200]
 
     # -- op rows

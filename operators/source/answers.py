@@ -242,8 +242,9 @@ def spooled(reading: Reading, source: SourceNode, known: FileRecord | None, spoo
     with pa.OSFile(str(spool), "wb") as sink, pa.ipc.new_file(sink, schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         for values in reading.batches(source.ask, asked, start):
             for batch in reader.typed(values):
-                hashed.add(batch)
-                if cursor is not None:
+                if cursor is None:
+                    hashed.add(batch)
+                else:
                     cursor.note(batch, values[str(source.cursor_name)])
                 writer.write_batch(batch)
     if cursor is not None:

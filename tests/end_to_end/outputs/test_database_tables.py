@@ -63,6 +63,17 @@ def test_verify_reads_mirrors(kind: str, tmp_path: Path) -> None:
     tables.check_verify(kind, tmp_path)
 
 
+def test_op_rows_that_sqlite_cannot_hold(tmp_path: Path) -> None:
+    folder, database = tables.made("sqlite", tmp_path, "mode: op_rows")
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{name: amount, type: int}", "{name: amount, type: float}"))
+    folder.write("orders.csv", "id,region,amount\n1,a,1.5\n")
+    folder.run()
+    folder.write("orders.csv", "id,region,amount\n1,a,1.5\n2,b,nan\n")
+    with pytest.raises(StorageFailed, match=r"E614.*amount.*id=2"):
+        folder.run()
+    assert tables.epoch(database) == 1
+
+
 def test_a_value_that_sqlite_cannot_hold(tmp_path: Path) -> None:
     folder, database = tables.made("sqlite", tmp_path)
     folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{name: amount, type: int}", "{name: amount, type: float}"))
