@@ -1,4 +1,4 @@
-"""The changes of an output with ODF's own columns first, for tables and Parquet files of op rows."""
+"""The changes of an output with ODF's own columns first, for tables and for Parquet and Avro files of op rows."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from errata.state.run_state import RunState
 from errata.state.stream_forms import beside
 from errata.state.undeclared_columns import expanded
 from operators.output.operator import Output
+from storage.formats.avro.write import AvroSession, check_names
 from storage.formats.typed.writing import Drained
 from storage.values.text import plain_decimals
 
@@ -28,12 +29,13 @@ _GROUP_ROWS = 1 << 17
 class OdfEvents:
     """Events in order: `offset`, `op` (a code; the letters of forms that have their own), `system_time`, `event_time`, then the data. They are read once.
 
-    `count`: the op rows that they are made of.
+    `count`: the op rows that they are made of; `dynamic`: the columns of the output whose values are JSON text.
     """
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
     count: int
+    dynamic: frozenset[str]
 
     def parquet(self) -> Iterator[bytes]:
         """The content of a Parquet file, a row group at a time."""
@@ -49,6 +51,20 @@ class OdfEvents:
                     yield sink.take()
             writer.write_table(pa.Table.from_batches(held, self.schema))
         yield sink.take()
+
+    def avro(self, name: str) -> Iterator[bytes]:
+        """The content of an Avro file, whose record has a name. Raises OptionError for names of columns that Avro does not have."""
+        check_names(self.schema.names, ())
+        fields = [pa.field(one.name, pa.json_()) if _column_of(one.name) in self.dynamic and pa.types.is_string(one.type) else one for one in self.schema]
+        session = AvroSession(pa.schema(fields), name, "deflate")
+        return _written(session, self.batches)
+
+
+def _written(session: AvroSession, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+    """The bytes of a file."""
+    for batch in batches:
+        yield session.render(batch)
+    yield session.footer()
 
 
 def odf_events(run: RunState, node: Node, form: str, made: tuple[int, datetime], undeclared: Sequence[tuple[str, str]]) -> OdfEvents:
@@ -69,7 +85,7 @@ def odf_events(run: RunState, node: Node, form: str, made: tuple[int, datetime],
     dynamic = frozenset(name for name, type_ in columns if type_.is_dynamic)
     typed = (_plain(batch, dynamic).cast(schema) for batch in found.batches(run.engine, lambda batch: batch))
     [empty] = _numbered(iter([_none_of(schema)]), 0, moment)
-    return OdfEvents(empty.schema, _numbered(typed, run.offset(node, epoch), moment), count)
+    return OdfEvents(empty.schema, _numbered(typed, run.offset(node, epoch), moment), count, dynamic)
 
 
 def _column_of(name: str) -> str:

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from changelog.lazy_imports import F, pa, pc
-from errata.outputs.changes_file import odf_events
+from errata.core.failures import StorageFailed
+from errata.outputs.changes_file import OdfEvents, odf_events
 from errata.outputs.context import OutputContext, RunIdentity
 from errata.outputs.database_targets import DatabaseTargets
 from errata.outputs.delta_table import write_table
@@ -33,6 +34,7 @@ from errata.state.stream_forms import Stream, flat, formed
 from operators.output.config import ChangelogFile
 from operators.output.operator import Output
 from operators.source.file_changes import FileRecord
+from storage.formats import OptionError
 from storage.state.entry import Entry
 
 if TYPE_CHECKING:
@@ -232,9 +234,11 @@ def _taken_back(context: OutputContext, node: Node, writer: RunIdentity | Entry)
 def _changed(context: OutputContext, run: RunState, node: Node, wanted: ChangelogFile, extra: Sequence[tuple[str, str]]) -> Iterator[bytes] | None:
     """The changes of the epoch as the bytes of a file; None where there are none."""
     epoch, moment = (writer := context.writer).epoch, writer.started
-    if wanted.format == "parquet":
+    if wanted.format in ("parquet", "avro"):
         changed = odf_events(run, node, wanted.form, (epoch, moment), extra)
-        return changed.parquet() if changed.count else None
+        if not changed.count:
+            return None
+        return changed.parquet() if wanted.format == "parquet" else _avro(changed, node.name)
 
     kept = CommittedNode.of(node.name, context.plan.summary()[node.name])
     rows, few = run.op_rows(node, epoch), run.op_count(node, epoch) <= run.engine.limits.driver_rows
@@ -245,6 +249,14 @@ def _changed(context: OutputContext, run: RunState, node: Node, wanted: Changelo
         changes = (row | {"data": {name: row["data"].get(name) for name in names}} for row in changes)
     first = next(events := formed(changes, wanted.form, Stream(context.plan.settings.name, node.name, {epoch: moment})), None)
     return None if first is None else _rendered(first, events, wanted.format)
+
+
+def _avro(changed: OdfEvents, name: str) -> Iterator[bytes]:
+    """The changes as an Avro file. Raises StorageFailed for undeclared columns with names that Avro does not have."""
+    try:
+        return changed.avro(name)
+    except OptionError as error:
+        raise StorageFailed(f"output '{name}': {error.code}: {error}", help=error.help_text or "") from error
 
 
 def _rendered(first: Mapping[str, Any], rest: Iterator[Mapping[str, Any]], format: str) -> Iterator[bytes]:

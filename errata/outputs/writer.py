@@ -49,7 +49,10 @@ class Exporter:
         config = output.config
         columns, shape = output_columns(output, undeclared)
         echoed = None if output.echoed is None else rows.header_elements(output.echoed)
-        writer = formats.writer(config.type, config.options, write_plan(output, columns, echoed, shape.shown))
+        try:
+            writer = formats.writer(config.type, config.options, write_plan(output, columns, echoed, shape.shown))
+        except formats.OptionError as error:
+            raise StorageFailed(f"output '{node.name}': {error.code}: {error}", help=error.help_text or "") from error
         if clash := writer.clash():
             help_text = "exclude one of them, or map it to another name"
             raise StorageFailed(f"output '{node.name}': columns '{clash[0]}' and '{clash[1]}' cannot both be written: names nest at their points", help=help_text)

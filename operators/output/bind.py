@@ -42,6 +42,7 @@ def bind(spec: NodeSpec, binding: Binding) -> Output | None:
     if output is None or not formed:
         return None
     good += [_written(spec, output, binding), _echoes_known(config, output, binding)]
+    good.append(not all(good) or _changes_fit(spec, output, binding))
     return output if all(good) else None
 
 
@@ -49,7 +50,7 @@ def _in_database(spec: NodeSpec, config: OutputConfig, binding: Binding) -> Outp
     """The operator of a table of a database; None where what is wrong was reported."""
     good = [check_database(config, binding), _changes_placed(config, binding), _named_once(spec, binding), may_have_history(config, binding)]
     output = _with_layout(spec, binding) if all(good) else None
-    return output if output is not None and keyed_by_written(config, list(output.projection.data), binding) else None
+    return output if output is not None and keyed_by_written(config, list(output.projection.data), binding) and _changes_fit(spec, output, binding) else None
 
 
 def _parsed_path(path: str, place: ConfigPath, binding: Binding) -> bool:
@@ -142,6 +143,19 @@ def _changes_placed(config: OutputConfig, binding: Binding) -> bool:
     place = ("config", "changelog", "path")
     good = check_path(config.changelog.path, place, binding.problems.report_help, binding.settings)
     return _parsed_path(config.changelog.path, place, binding) and good
+
+
+def _changes_fit(spec: NodeSpec, output: Output, binding: Binding) -> bool:
+    """Whether the format of the file of changes takes the columns."""
+    wanted = spec.config.changelog
+    if wanted is None or wanted.format != "avro":
+        return True
+    try:
+        formats.writer("avro", {}, write_plan(output, () if spec.partial else tuple(output.projection.data.items())))
+    except formats.OptionError as error:
+        binding.problems.report(error.code, str(error), ("config", "changelog", "format"), help=error.help_text)
+        return False
+    return True
 
 
 def _sorted_by_known(config: OutputConfig, binding: Binding) -> bool:

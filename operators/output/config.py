@@ -23,7 +23,7 @@ class ChangelogFile(Strict):
 
     path: str = Field(description="The path of the file; {epoch} or {epoch:6} belongs in it.")
     form: Literal["two", "retract", "upsert", "single", "debezium", "flink"] = Field(default="two", description="How op rows are written.")
-    format: Literal["jsonl", "json", "csv", "parquet"] = Field(default="jsonl", description="The format of the file.")
+    format: Literal["jsonl", "json", "csv", "parquet", "avro"] = Field(default="jsonl", description="The format of the file.")
 
 
 class History(Strict):

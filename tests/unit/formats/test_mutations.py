@@ -10,7 +10,7 @@ import pytest
 from storage import formats
 from storage.formats import ArrayPath, Column, InputError, ReadPlan
 from storage.formats.xml.fast_records import Runs
-from tests.support.columnar import arrow_file, parquet_file
+from tests.support.columnar import arrow_file, avro_file, parquet_file
 from tests.support.reading import records_of, records_or_error
 from tests.support.workbooks import workbook
 from tests.unit.formats.test_edi import EDI, X12
@@ -18,8 +18,11 @@ from tests.unit.formats.test_edi import EDI, X12
 COLUMNS = tuple(Column(*column) for column in [("a", "int"), ("b", "date"), ("c", "string"), ("e01", "float"), ("seg_id", "any")])
 LAYOUT = {"fields": [{"name": "a", "start": 0, "width": 3}, {"name": "b", "start": 3, "width": 10}, {"name": "c", "width": 2}]}
 TYPED = pa.table({"a": [1, 2], "b": [date(2024, 1, 5), None], "c": ["x", "y"], "e01": [1.5, None], "seg_id": [[1], None], "more": [{"k": 1}, None]})
+AVRO = {"a": "long", "b": ["null", {"type": "int", "logicalType": "date"}], "c": "string", "e01": ["null", "double"], "seg_id": {"type": "array", "items": "int"}}
+ROWS = [{"a": 1, "b": date(2024, 1, 5), "c": "x", "e01": 1.5, "seg_id": [1]}, {"a": 2, "b": None, "c": "y", "e01": None, "seg_id": []}]
 SAMPLES = {
     "arrow": [({}, arrow_file(TYPED)), ({}, arrow_file(TYPED, compression="zstd"))],
+    "avro": [({}, avro_file(AVRO, ROWS)), ({}, avro_file(AVRO, ROWS, codec="deflate"))],
     "parquet": [({}, parquet_file(TYPED)), ({}, parquet_file(TYPED, compression="none", row_group_size=1))],
     "csv": [({}, b'a,b,c,e01\n1,2024-01-05,"x,\ny",1.5\n2,,"q""q",\n'), ({"encoding": "utf-16"}, "a,b\n1,é\n".encode("utf-16"))],
     "json": [
@@ -135,7 +138,7 @@ def test_five_thousand_damaged_files(form):
 
 
 def test_every_format_has_a_reader_and_a_writer():
-    assert formats.names() == ("arrow", "csv", "delta", "edifact", "fixed_width", "json", "parquet", "sql", "x12", "xlsx", "xml")
+    assert formats.names() == ("arrow", "avro", "csv", "delta", "edifact", "fixed_width", "json", "parquet", "sql", "x12", "xlsx", "xml")
     for name in FILES:
         assert formats.reader_type(name).Options
         assert formats.writer_type(name).Options
