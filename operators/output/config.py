@@ -29,8 +29,8 @@ class ChangelogFile(Strict):
 class History(Strict):
     """What an output writes of the past: what was so, and since when."""
 
-    key: Annotated[list[str], Field(min_length=1, description="The columns that name the thing with a history.")]
-    valid_from: Annotated[str | None, Field(description="A column of type date, date_time or int: from when a row holds.")] = None
+    key: Annotated[list[str], Field(min_length=1, description="The columns that name the thing with a history (E471).")]
+    valid_from: Annotated[str | None, Field(description="A column of type date, date_time or int: from when a row holds (E473).")] = None
     recorded: Annotated[
         Literal["run", "epoch"] | None,
         Field(description="Write when rows were recorded: by the begin of the run, or by the number of its epoch. `run` where `valid_from` is absent too."),
@@ -83,11 +83,11 @@ class OutputConfig(Strict):
     correlation_fanout_policy: Literal["any", "all", "primary"] | None = Field(default=None, description="Overrides the policy of error_handling for failures at this node.")
     changelog: ChangelogFile | None = Field(default=None, description="A file with the changes of each epoch.")
     history: History | None = Field(default=None, description="Writes versions with their times in place of the rows of today (E470, E471, E472, E473).")
-    connection: Annotated[str | None, Field(description="The name of a connection in errata.toml, of an output of type sql.")] = None
-    table: Annotated[str | None, Field(description="The table that an output of type sql writes: table, schema.table, or with double quotes.")] = None
+    connection: Annotated[str | None, Field(description="The name of a connection in errata.toml, of an output of type sql (E600, E607).")] = None
+    table: Annotated[str | None, Field(description="The table that an output of type sql writes: table, schema.table, or with double quotes (E610, E612).")] = None
     mode: Annotated[Literal["mirror", "op_rows"] | None, Field(description="Whether the table of a SQL output has the live rows, which is the default, or all op rows.")] = None
     form: Annotated[Literal["two", "retract", "upsert", "single", "debezium", "flink"] | None, Field(description="The form of the op rows of a SQL output.")] = None
-    primary_key: Annotated[list[str], Field(description="The columns, as they are written, that are the primary key of the table of a SQL output.")] = Field(default_factory=list)
+    primary_key: Annotated[list[str], Field(description="The columns, as they are written, that are the primary key of the table of a SQL output (E611).")] = Field(default_factory=list)
     key_column: Annotated[Literal["none"] | None, Field(description="none leaves the column _key out of a table without primary_key.")] = None
 
     @model_validator(mode="before")

@@ -33,7 +33,7 @@ class Column(Strict):
     precision: Digits = Field(default=None, description="The most digits of a decimal in all; by default 38 (E225).")
     source_name: str | None = Field(default=None, min_length=1, description="The name of the column in the files, where it differs.")
     optional: bool = Field(default=False, description="Whether files may lack the column, which is null then (E238).")
-    path: str | None = Field(default=None, min_length=1, description="Members of the message's envelope that lead to the value, with dots between them. Only with options.cdc.")
+    path: str | None = Field(default=None, min_length=1, description="Members of the message's envelope that lead to the value, with dots between them. Only with options.cdc (E461).")
     long_unique: bool = Field(default=False, description="Accepted; it has no effect.")
 
     @field_validator("type")
@@ -169,20 +169,20 @@ class Merge(Strict):
     )
     op: str | None = Field(default=None, description="The column with the operation of each record, under changelog; with ops it may be a CXL expression (E222).")
     deleted: str | None = Field(default=None, description="A CXL condition for records that remove their key, under upsert.")
-    cursor: Annotated[str | None, Field(description="The column of a SQL source from whose greatest value the next run reads on.")] = None
-    overlap: Annotated[str | int | float | None, Field(description="How far ahead of that value the next run begins: a duration, or a number for a column of numbers.")] = None
+    cursor: Annotated[str | None, Field(description="The column of a SQL source from whose greatest value the next run reads on (E605, W601).")] = None
+    overlap: Annotated[str | int | float | None, Field(description="How far ahead of that value the next run begins: a duration, or a number for a column of numbers (E605).")] = None
     ops: Annotated[_Words, BeforeValidator(_groups, json_schema_input_type=dict[Literal["append", "correct", "patch", "retract", "ignore"], list[str | float | bool | None]])] | None = Field(
-        default=None, description="The values of op in groups: what a record with one of them does. A null stands for null and for empty text."
+        default=None, description="The values of op in groups: what a record with one of them does. A null stands for null and for empty text (E464)."
     )
     on_unknown: Annotated[OnUnknown, BeforeValidator(_on_unknown, json_schema_input_type=Literal["append", "reject"] | OnUnknown)] | None = Field(
-        default=None, description="What becomes of corrections and retractions of keys without a live row."
+        default=None, description="What becomes of corrections and retractions of keys without a live row (W460)."
     )
-    of: dict[str, str] | None = Field(default=None, min_length=1, description="The record that is meant: a column for each key column whose value names another record.")
+    of: dict[str, str] | None = Field(default=None, min_length=1, description="The record that is meant: a column for each key column whose value names another record (E465).")
     version_field: Annotated[_Fields, BeforeValidator(_scope, json_schema_input_type=str | list[str])] | None = Field(
-        default=None, description="Columns, or members of the envelope of a change feed: the event with the highest version decides, whatever the order of arrival."
+        default=None, description="Columns, or members of the envelope of a change feed: the event with the highest version decides, whatever the order of arrival (E466)."
     )
     scope: Annotated[_Fields | ScopePath, BeforeValidator(_scope, json_schema_input_type=str | list[str] | ScopePath)] | None = Field(
-        default=None, description="Fields, or a pattern of paths, that say which part of the source a delivery covers. A delivery is the whole truth for that part only."
+        default=None, description="Fields, or a pattern of paths, that say which part of the source a delivery covers. A delivery is the whole truth for that part only (E468)."
     )
 
     @property
@@ -243,7 +243,7 @@ class SourceConfig(Strict):
         default="file", description="Where records come from: files, or a REST service (E219, E220)."
     )
     path: str | None = Field(
-        default=None, description="One file, relative to the pipeline's folder; of type delta a table. Without it the run ends with exit code 4 (E210, E211, E230, E231, E232)."
+        default=None, description="One file, relative to the pipeline's folder; of type delta a table; a missing file ends the run with exit code 4 (E210, E211, E230, E231, E232)."
     )
     glob: str | None = Field(default=None, description="A pattern of paths: * within a folder, ** across folders (E210, E223).")
     regex: str | None = Field(default=None, description="A regular expression that is searched in the paths below the pipeline's folder (E210, E223).")
@@ -272,9 +272,9 @@ class SourceConfig(Strict):
     merge: Annotated[Merge, BeforeValidator(_merge, json_schema_input_type=str | Merge)] = Field(
         default=Merge(), description="What a new version of the input means: a strategy, alone or with its keys; by default snapshot (E347)."
     )
-    connection: Annotated[str | None, Field(description="The name of a connection in errata.toml, of a SQL source.")] = None
-    table: Annotated[str | None, Field(description="The table or view that a SQL source reads: table, schema.table, or with double quotes.")] = None
-    query: Annotated[str | None, Field(description="The query that a SQL source asks: one statement that begins with SELECT, WITH, VALUES or TABLE.")] = None
+    connection: Annotated[str | None, Field(description="The name of a connection in errata.toml, of a SQL source (E600).")] = None
+    table: Annotated[str | None, Field(description="The table or view that a SQL source reads: table, schema.table, or with double quotes (E603).")] = None
+    query: Annotated[str | None, Field(description="The query that a SQL source asks: one statement that begins with SELECT, WITH, VALUES or TABLE (E603, E604).")] = None
     change_token: Annotated[str | None, Field(description="A query whose first row says whether the answer can have changed; the same row means that it has not.")] = None
 
     @property
