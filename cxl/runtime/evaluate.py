@@ -14,7 +14,7 @@ from cxl.typed import tree
 from cxl.types.types import ANY, ARRAY, BOOL, DATE, DATE_TIME, FLOAT, INT, MAP, STRING, Kind, Type, decimal_of
 from cxl.values import decimals
 from cxl.values.failure import CxlFailure
-from cxl.values.nested import held_to_limits
+from cxl.values.nested import Meter
 from cxl.values.operators import BINARY, UNARY, boxed, equal
 from cxl.values.text import display, type_of
 
@@ -43,6 +43,7 @@ class Frame:
 
 
 Evaluate = Callable[[Frame], Any]
+Make = Callable[[Frame, Meter], Any]
 
 
 def build(expr: tree.Expr) -> Evaluate:
@@ -266,13 +267,14 @@ def _bind(expr: tree.Bind) -> Evaluate:
 
 
 def _made(expr: tree.Array | tree.Comprehension | tree.Map) -> Evaluate:
-    """A new value, held to the limits of values. A literal directly inside is measured with it."""
-    make, span = _MAKERS[type(expr)](expr), expr.span
+    """A new value, held to the limits of values while it is made. A literal directly inside is measured with it."""
+    make, span = _maker(expr, 1), expr.span
 
     def run(frame: Frame) -> Any:
-        value = make(frame)
+        meter = Meter()
         try:
-            held_to_limits(value)
+            value = make(frame, meter)
+            meter.whole(value)
         except CxlFailure as failure:
             failure.span = failure.span or span
             raise
@@ -281,23 +283,42 @@ def _made(expr: tree.Array | tree.Comprehension | tree.Map) -> Evaluate:
     return run
 
 
-def _part(expr: tree.Expr) -> Evaluate:
-    """A part of an array or a map."""
-    return _MAKERS[type(expr)](expr) if type(expr) in _MAKERS else build(expr)
+def _maker(expr: tree.Expr, level: int) -> Make:
+    """A part of an array or a map, inside `level` - 1 others. What it makes or takes over is counted by the meter."""
+    if isinstance(expr, tree.Array):
+        return _array(expr, level)
+    if isinstance(expr, tree.Comprehension):
+        return _comprehension(expr, level)
+    return _map(expr, level) if isinstance(expr, tree.Map) else _part(build(expr), level - 1)
 
 
-def _array(expr: tree.Array) -> Evaluate:
-    elements = [_part(one) for one in expr.elements]
-    return lambda frame: [element(frame) for element in elements]
+def _part(evaluate: Evaluate, level: int) -> Make:
+    def make(frame: Frame, meter: Meter) -> Any:
+        value = evaluate(frame)
+        meter.part(value, level)
+        return value
+
+    return make
 
 
-def _comprehension(expr: tree.Comprehension) -> Evaluate:
-    slot, source, element = expr.slot, build(expr.source), _part(expr.element)
+def _array(expr: tree.Array, level: int) -> Make:
+    elements = [_maker(one, level + 1) for one in expr.elements]
+
+    def make(frame: Frame, meter: Meter) -> Any:
+        meter.around(level)
+        return [element(frame, meter) for element in elements]
+
+    return make
+
+
+def _comprehension(expr: tree.Comprehension, level: int) -> Make:
+    slot, source, element = expr.slot, build(expr.source), _maker(expr.element, level + 1)
     condition = None if expr.condition is None else build(expr.condition)
     span = expr.source.span
 
-    def run(frame: Frame) -> Any:
+    def make(frame: Frame, meter: Meter) -> Any:
         value = source(frame)
+        meter.around(level)
         if value is None:
             return None
         if not isinstance(value, list):
@@ -307,17 +328,18 @@ def _comprehension(expr: tree.Comprehension) -> Evaluate:
         for one in value:
             frame.locals[slot] = one
             if condition is None or condition(frame) is True:
-                made.append(element(frame))
+                made.append(element(frame, meter))
         frame.locals[slot] = saved
         return made
 
-    return run
+    return make
 
 
-def _map(expr: tree.Map) -> Evaluate:
-    entries = [(build(entry.key), _part(entry.value), entry.key.span) for entry in expr.entries]
+def _map(expr: tree.Map, level: int) -> Make:
+    entries = [(build(entry.key), _maker(entry.value, level + 1), entry.key.span) for entry in expr.entries]
 
-    def run(frame: Frame) -> Any:
+    def make(frame: Frame, meter: Meter) -> Any:
+        meter.around(level)
         made: dict[str, Any] = {}
         for key, value, span in entries:
             name = key(frame)
@@ -325,13 +347,11 @@ def _map(expr: tree.Map) -> Evaluate:
                 raise CxlFailure(f"a key of a map must be a String, got {type_of(name)}", span=span)
             if name in made:
                 raise CxlFailure(f"duplicate key '{name[:60]}' in a map", span=span)
-            made[name] = value(frame)
+            meter.key(name)
+            made[name] = value(frame, meter)
         return made
 
-    return run
-
-
-_MAKERS: dict[type, Callable[[Any], Evaluate]] = {tree.Array: _array, tree.Comprehension: _comprehension, tree.Map: _map}
+    return make
 
 
 # Calls ------------------------------------------------------------------------------------------------------------------

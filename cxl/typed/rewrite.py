@@ -6,8 +6,12 @@ from typing import Any
 
 from cxl.functions.registry import Builtin
 from cxl.typed import tree
+from cxl.types.types import Kind
 
 _SKIPPED = ("span", "type")
+_COMPUTED = (tree.Binary, tree.Unary, tree.Call)
+_EXACT = 50
+"""How many times more often the column of an exact result reads its parts than it names them."""
 
 
 def shape(value: Any) -> Any:
@@ -42,14 +46,16 @@ def inline(expr: tree.Expr, definitions: Mapping[int, tree.Expr]) -> tree.Expr:
 def weight(expr: tree.Expr, weights: dict[int, int]) -> int:
     """Return how many nodes an expression has where each variable is replaced by its definition.
 
+    An expression that computes Decimals counts for many: its column reads its parts again and again, to find values that the engine cannot hold.
     `weights` has the weights of variables. The weights of variables that the expression binds are added to it.
     """
-    found = 0
+    found, exact = 0, False
     for node in tree.walk(expr):
         if isinstance(node, tree.Bind) and node.slot not in weights:
             weights[node.slot] = weight(node.value, weights)
         found += weights.get(node.slot, 1) if isinstance(node, tree.Local) else 1
-    return found
+        exact = exact or (isinstance(node, _COMPUTED) and node.type.kind is Kind.DECIMAL)
+    return found * _EXACT if exact else found
 
 
 def _rebuilt(expr: tree.Expr, definitions: Mapping[int, tree.Expr]) -> tree.Expr:
