@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
 from storage.sql.errors import ConnectionFault, DatabaseError, Trouble
 from storage.sql.secrets import Secret, redacted
@@ -183,8 +183,18 @@ class Connection:
             port = parts.port
         except ValueError:
             raise ConnectionFault("E600", f"the url of connection '{self.name}' cannot be read", f"write {kind}://user@host:port/database") from None
+        if _cut_short(parts):
+            told = f"the url of connection '{self.name}' has a '/', '?' or '#' in its user or password"
+            raise ConnectionFault("E600", told, "write %2F, %3F or %23 for it, or name the password by password: env:NAME")
         info = parts.netloc.rpartition("@")[0]
         user, colon, inside = info.partition(":")
         password = self._password() or (Secret(unquote(inside)) if colon else None)
         host = parts.hostname or ""
         return Address(kind, None, host, port, unquote(parts.path.lstrip("/")), unquote(user), password, tuple(parse_qsl(parts.query, keep_blank_values=True)))
+
+
+def _cut_short(parts: SplitResult) -> bool:
+    """Whether a character of a password was read as the end of the host, so that the rest of it counts as a name of a database."""
+    if parts.fragment:
+        return True
+    return "@" not in parts.netloc and ("@" in parts.path or (not parts.path.strip("/") and "@" in parts.query))

@@ -72,3 +72,15 @@ def test_paths_start_at_the_workspace(url: str, path: str) -> None:
 @pytest.mark.parametrize(("url", "has"), [("postgresql://a:b@h/d", True), ("postgresql://a@h:5432/d", False), ("postgresql://a@h/d?password=b", True), ("env:X", False), ("sqlite:a:b@c.db", False)])
 def test_a_password_in_the_url_is_seen(url: str, has: bool) -> None:
     assert made(url).has_password_in_url is has
+
+
+@pytest.mark.parametrize("password", ["123/hunt", "12#hunt", "12?hunt", "12?hunt=2", "12/3?hunt"])
+def test_a_password_with_the_end_of_a_host_in_it_is_refused_and_not_shown(password: str) -> None:
+    with pytest.raises(ConnectionFault) as caught:
+        made(f"postgresql://app:{password}@db/shop").address()
+    assert caught.value.code == "E600"
+    assert "hunt" not in f"{caught.value} {caught.value!r}"
+
+
+def test_a_setting_may_have_an_at_sign() -> None:
+    assert made("postgresql://db:5433/shop?user=app@tenant").address().shown == "db:5433/shop"
