@@ -16,6 +16,7 @@ from errata.project.channels.files import ChannelFile
 from errata.project.compositions.signature import ComposeFile, CompositionFile
 from errata.project.json_schema import pipeline_schema
 from errata.project.workspace import Settings
+from operators.core import registry
 from storage import formats
 from storage.formats.envelope import Envelope
 from storage.formats.fixed_width.layout import Layout
@@ -36,17 +37,6 @@ Every key of pipeline files and of the files beside them, by place. This page is
 * Most texts of a pipeline file may hold `${NAME}`, an environment variable: [pipeline files](pipeline-files.md#yaml).
 """
 WORDS = {"string": "text", "integer": "integer", "number": "number", "boolean": "true or false", "object": "map", "array": "list", "null": "null"}
-OPENS = {
-    "source": "A node of type `source`. [The page](nodes/source.md).",
-    "transform": "A node of type `transform`. [The page](nodes/transform.md).",
-    "route": "A node of type `route`. [The page](nodes/route.md).",
-    "merge": "A node of type `merge`. [The page](nodes/merge.md).",
-    "aggregate": "A node of type `aggregate`. [The page](nodes/aggregate.md).",
-    "combine": "A node of type `combine`. [The page](nodes/combine.md).",
-    "state": "A node of type `state`. [The page](nodes/state.md).",
-    "composition": "A node of type `composition`. Its `config` has the parameters of the composition. [The page](nodes/composition.md).",
-    "output": "A node of type `output`. [The page](nodes/output.md).",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,13 +152,12 @@ def sections() -> Iterator[Section]:
     common = next(iter(nodes.values()))
     header = {**common, "properties": {name: _plain(name, common["properties"][name]) for name in shared}, "required": ["type", "name"]}
     yield Section("Every node", "The keys that nodes of all types have.", header, definitions)
-    for kind, opening in OPENS.items():
-        own = {name: one for name, one in nodes[kind]["properties"].items() if name not in shared[:-1]}
-        if kind != "composition":
-            own["config"] = {**own["config"], "description": NODE_CONFIG}
-        else:
-            del own["config"]
-        yield Section(f"Node: {kind}", opening, {**nodes[kind], "properties": own}, definitions)
+    for kind, node in nodes.items():
+        own = {name: one for name, one in node["properties"].items() if name not in shared}
+        if has_keys := bool(node["properties"]["config"].get("properties")):
+            own["config"] = {**node["properties"]["config"], "description": NODE_CONFIG}
+        opening = f"A node of type `{kind}`. [What it does](nodes/{kind}.md)." + ("" if has_keys else " Its `config` has the parameters that its file declares.")
+        yield Section(f"Node: {kind}", opening, {**node, "properties": own}, definitions)
     yield from _formats()
     yield _of_model("Document sections", "The `envelope` of a source.", Envelope)
     yield _of_model("Layout", "The layout of fixed-width files: `format_schema` of a source, `schema` of an output.", Layout)
@@ -184,7 +173,7 @@ NODE_CONFIG = "The keys of the node type (E013)."
 def _plain(name: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """The schema of a key that all nodes have, without what one type alone says of it."""
     if name == "type":
-        return {"enum": list(OPENS), "description": schema["description"]}
+        return {"enum": list(registry.names()), "description": schema["description"]}
     return {"type": "object", "description": NODE_CONFIG} if name == "config" else schema
 
 

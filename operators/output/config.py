@@ -58,7 +58,7 @@ class OutputConfig(Strict):
     model_config = ConfigDict(json_schema_extra=_without_path)
 
     name: str | None = Field(default=None, description="Text for people; the node's own name is what commands use.")
-    type: str = Field(description="The format: csv, json, xml, fixed_width, edifact, x12, xlsx, parquet, arrow, delta, or sql for a table of a database (E217).")
+    type: str = Field(description="The format, such as csv, json or parquet; delta is a Delta table, sql a table of a database (E217).")
     description: str | None = Field(default=None, description="Text for people; it has no effect.")
     path: str = Field(description="The file or table, relative to the pipeline's folder; tokens such as {channel} are filled in (E230, E231, E232, E322, E324).")
     include_unmapped: bool = Field(default=True, description="Whether all columns are written, or only what the nearest transform upstream emits.")

@@ -237,7 +237,7 @@ class SourceConfig(Strict):
     """Where records come from, how they are read, and what a new version of them means."""
 
     name: str = Field(description="Text for people; the node's own name is what other nodes and commands use.")
-    type: str = Field(description="The format: csv, json, xml, fixed_width, edifact, x12, xlsx, parquet, arrow, delta, or sql for a database (E217).")
+    type: str = Field(description="The format, such as csv, json or parquet; delta is a Delta table, sql a database (E217).")
     description: str | None = Field(default=None, description="Text for people; it has no effect.")
     transport: Annotated[Literal["file"] | Rest, BeforeValidator(_transport, json_schema_input_type=Literal["file"] | dict[Literal["kind"], Literal["file"]] | Rest)] = Field(
         default="file", description="Where records come from: files, or a REST service (E219, E220)."

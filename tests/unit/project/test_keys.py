@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from errata.core.codes import pages
 from errata.project.json_schema import pipeline_schema
 from operators.core import registry
-from tests.keys_page import OPENS, PAGE, Section, markdown, sections
+from tests.keys_page import PAGE, Section, markdown, sections
 
 FOUND = [(section.title, key) for section in sections() for key in section.entries()]
 SHORT = 2
@@ -35,8 +37,12 @@ def test_the_page_is_what_the_models_say():
     assert PAGE.read_text(encoding="utf-8") == markdown(), "run: python -m tests.documents --write docs/reference/keys.md"
 
 
-def test_every_node_type_has_a_section():
-    assert sorted(OPENS) == sorted(registry.names())
+@pytest.mark.parametrize("kind", registry.names())
+def test_every_node_type_has_a_page_with_an_example(kind):
+    page = (PAGE.parent / "nodes" / f"{kind}.md").read_text(encoding="utf-8")
+    assert f"../keys.md#node-{kind}" in page
+    assert "$ errata run " in page.split("## Example")[1]
+    assert f"({kind}.md)" in (PAGE.parent / "nodes" / "README.md").read_text(encoding="utf-8")
 
 
 def properties(schema: Any) -> Iterator[tuple[str, Any]]:
