@@ -197,4 +197,7 @@ def _cut_short(parts: SplitResult) -> bool:
     """Whether a character of a password was read as the end of the host, so that the rest of it counts as a name of a database."""
     if parts.fragment:
         return True
-    return "@" not in parts.netloc and ("@" in parts.path or (not parts.path.strip("/") and "@" in parts.query))
+    if "@" in parts.netloc:
+        return False
+    names = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
+    return "@" in "".join([parts.path, *names]) or (not parts.path.strip("/") and "@" in parts.query)
