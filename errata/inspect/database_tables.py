@@ -24,7 +24,8 @@ from storage.sql.names import TableName
 from storage.sql.reading import AnswerColumn, Ask, one_moment
 from storage.sql.tables import look
 from storage.state.entry import Entry
-from storage.values.types import DYNAMIC, arrow_type
+from storage.values.text import plain_decimals
+from storage.values.types import DYNAMIC, arrow_type, is_dynamic
 
 if TYPE_CHECKING:
     from storage.sql.connections import Connection
@@ -50,7 +51,7 @@ def _fault(pipeline: LoadedPipeline, reading: Snapshot, head: Entry, node: Node)
         if standing.control.epoch != head.epoch:
             return f"the table {table.shown} holds epoch {standing.control.epoch}, the ledger epoch {head.epoch}: run again"
         extra = undeclared(pipeline.plan, node, files_before(head))
-        columns = [formats.Column(name, _compared(type_name(type_.base))) for name, type_ in output_columns(cast("Output", node.operator), extra)[0]]
+        columns = [formats.Column(name, type_name(type_.base)) for name, type_ in output_columns(cast("Output", node.operator), extra)[0]]
         return _difference(_stored(connection, table, columns), _live(reading, head, node, extra, columns), table.shown)
     except (DatabaseError, ConnectionFault, formats.FormatError) as error:
         return f"the table {table.shown} cannot be read: {error}"
@@ -70,7 +71,8 @@ def _compared(type_: str) -> str:
 def _stored(connection: Connection, table: TableName, columns: Sequence[formats.Column]) -> AnswerHash:
     """The rows of the table."""
     ask, hashed = Ask(table), AnswerHash()
-    reader: Any = formats.reader("sql", {}, formats.ReadPlan(tuple(columns), on_unmapped="drop"))
+    read = tuple(formats.Column(one.name, _compared(one.type)) for one in columns)
+    reader: Any = formats.reader("sql", {}, formats.ReadPlan(read, on_unmapped="drop"))
     names = [column.name for column in columns]
     with one_moment(connection) as reading:
         found = {one.name: one for one in reading.described(ask)}
@@ -88,6 +90,7 @@ def _live(reading: Snapshot, head: Entry, node: Node, extra: Sequence[tuple[str,
     names = [column.name for column in columns]
     for batch in rows.as_table().to_batches(BATCH_ROWS):
         shaped = shape(batch)
-        arrays = [values.cast(arrow_type(column.type)) for values, column in zip(shaped.columns, columns, strict=True)]
+        written = [plain_decimals(values) if is_dynamic(one.type) else values for values, one in zip(shaped.columns, columns, strict=True)]
+        arrays = [values.cast(arrow_type(_compared(one.type))) for values, one in zip(written, columns, strict=True)]
         hashed.add(pa.RecordBatch.from_arrays([*arrays, pa.nulls(batch.num_rows, pa.string())], names=[*names, formats.ERROR]))
     return hashed

@@ -244,3 +244,30 @@ def check_verify(kind: str, path: Path) -> None:
     assert [row["node"] for row in folder.violations()] == ["report"]
     database.do("UPDATE report SET amount = 20 WHERE id = 2", "DELETE FROM report WHERE id = 1")
     assert [row["node"] for row in folder.violations()] == ["report"]
+
+
+NESTED = """\
+pipeline: {name: shop}
+nodes:
+  - type: source
+    name: orders
+    config:
+      name: orders
+      type: csv
+      path: orders.csv
+      merge: {strategy: snapshot, primary_key: [id]}
+      schema: [{name: id, type: int}, {name: price, type: "decimal(24,2)"}]
+  - {type: transform, name: nested, input: orders, config: {cxl: "emit m = {d: price, f: 1.50, t: '10.10E0'}\\nemit l = [price, null, 'é']\\nemit a = [x for x in [price]][0]\\nemit t = ['it is'][0]"}}
+  - {type: output, name: report, input: nested, config: {name: report, type: sql, connection: shop, table: report, primary_key: [id]}}
+"""
+
+
+def check_verify_of_nested_decimals(kind: str, path: Path) -> None:
+    """Arrays, maps and values of any type with decimals in them are compared by the texts that the table has."""
+    folder, database = Folder(path), Database.new(kind, path)
+    folder.write("pipeline.yaml", NESTED)
+    folder.write_csv("orders.csv", ["id", "price"], [{"id": 1, "price": "10.10"}, {"id": 2, "price": "-1.00"}])
+    folder.run()
+    assert folder.violations() == []
+    database.do("DELETE FROM report WHERE id = 1")
+    assert [row["node"] for row in folder.violations()] == ["report"]

@@ -63,6 +63,11 @@ def test_verify_reads_mirrors(kind: str, tmp_path: Path) -> None:
     tables.check_verify(kind, tmp_path)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_verify_compares_decimals_in_arrays_and_maps(kind: str, tmp_path: Path) -> None:
+    tables.check_verify_of_nested_decimals(kind, tmp_path)
+
+
 def test_op_rows_that_sqlite_cannot_hold(tmp_path: Path) -> None:
     folder, database = tables.made("sqlite", tmp_path, "mode: op_rows")
     folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{name: amount, type: int}", "{name: amount, type: float}"))

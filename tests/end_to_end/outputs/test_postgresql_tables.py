@@ -71,6 +71,10 @@ def test_verify_reads_mirrors(tmp_path: Path) -> None:
     tables.check_verify(KIND, tmp_path)
 
 
+def test_verify_compares_decimals_in_arrays_and_maps(tmp_path: Path) -> None:
+    tables.check_verify_of_nested_decimals(KIND, tmp_path)
+
+
 def test_a_view_that_needs_a_column_keeps_it(tmp_path: Path) -> None:
     folder, database = tables.made(KIND, tmp_path)
     tables.lay(folder, tables.FIRST)
