@@ -216,7 +216,7 @@ TPCH = (
     "another thousandth goes (RF2), and a thousandth of the prices in `lineitem`, `orders` and `partsupp` changes. After each step the answer equals DuckDB's over the same files:",
     "decimals, counts and texts by every digit, floats by twelve. Figures are processor seconds, the process warm. DuckDB reads the same columns of the same files and computes everything.",
     "A step has its share of the first run, and how many times DuckDB's full computation it takes: above 1, DuckDB computes everything anew in less time. Queries 2, 11 and 16 read",
-    "no orders, so nothing changes for them in two steps. `python -m benchmarks --program tpch --scale 0.01` measures another scale. The means are geometric.",
+    "no orders, so nothing changes for them in two steps. `python -m benchmarks --program tpch --scale 0.01` measures another scale. Each figure was measured once; means are geometric.",
     "",
 )
 
