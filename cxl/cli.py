@@ -42,3 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run() -> None:
     """The entry point of the installed command."""
     sys.exit(main())
+
+
+if __name__ == "__main__":
+    run()

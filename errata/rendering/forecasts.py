@@ -84,10 +84,13 @@ def summary(node: Changed) -> Row:
 
 
 def merged(change: Row) -> Row:
-    """A changed row as one line: a value that changes has both, `old → new`."""
+    """A changed row as one line: a value that changes, if only in the digits of a decimal, has both, `old → new`."""
     before, after = change["before"], change["after"]
     row = after if after is not None else before
-    both = {} if before is None or after is None else {name: f"{cell(before.get(name))} → {cell(value)}" for name, value in after.items() if before.get(name) != value}
+    both = {}
+    if before is not None and after is not None:
+        cells = {name: (cell(before.get(name)), cell(value)) for name, value in after.items()}
+        both = {name: f"{old} → {new}" for name, (old, new) in cells.items() if old != new or before.get(name) != after[name]}
     return {"op": change["op"], **row, **both}
 
 

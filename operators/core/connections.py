@@ -7,20 +7,21 @@ from collections.abc import Callable
 from typing import Any
 
 from operators.core.binding import Binding
-from storage.sql.connections import Connection
+from storage.sql.connections import WRITABLE, Connection
 from storage.sql.errors import ConnectionFault
 
 PLACE = ("config", "connection")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|.*//|.*@")
 
 
-def connection_of(name: str | None, report: Callable[..., Any], binding: Binding) -> Connection | None:
+def connection_of(name: str | None, report: Callable[..., Any], binding: Binding, *, writes: bool = False) -> Connection | None:
     """The connection of a name; None where what is wrong with it was reported. Nothing is opened.
 
     Args:
         name: What the node says.
         report: Takes code, message, place and help.
         binding: Knows the connections.
+        writes: Whether the node writes to it: some connections take no output, whatever library is installed.
     """
     if name is None:
         report("E600", "a node of type sql needs the name of a connection", ("config",), "connection: NAME, of a table [connections.NAME] in errata.toml")
@@ -35,6 +36,10 @@ def connection_of(name: str | None, report: Callable[..., Any], binding: Binding
         return None
     found = known[name]
     try:
+        if writes and (found.read_only or found.kind not in WRITABLE):
+            why = "errata.toml says that it is read only" if found.read_only else f"databases of kind {found.kind} are only read"
+            report("E607", f"an output cannot write to connection '{name}': {why}", PLACE)
+            return None
         found.require_library()
     except ConnectionFault as fault:
         report(fault.code, fault.message, PLACE, fault.help)

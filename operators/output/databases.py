@@ -8,7 +8,6 @@ from typing import Any, Final
 from operators.core.binding import Binding
 from operators.core.connections import connection_of
 from operators.output.config import OutputConfig
-from storage.sql.connections import WRITABLE
 from storage.sql.names import TableName
 
 _ABOUT_FILES: Final[dict[str, Any]] = {
@@ -16,7 +15,6 @@ _ABOUT_FILES: Final[dict[str, Any]] = {
 }  # fmt: skip
 """Keys that a table has nothing for, with their defaults."""
 _ABOUT_DATABASES: Final[dict[str, Any]] = {"connection": None, "table": None, "primary_key": [], "key_column": None, "mode": None, "form": None}
-PLACE: Final = ("config", "connection")
 
 
 def check_no_database(config: OutputConfig, binding: Binding) -> bool:
@@ -36,10 +34,7 @@ def check_database(config: OutputConfig, binding: Binding) -> bool:
         found.append(None)
         binding.problems.report(code, message, path, help=help_text)
 
-    connection = connection_of(config.connection, report, binding)
-    if connection is not None and (connection.read_only or connection.kind not in WRITABLE):
-        why = "errata.toml says that it is read only" if connection.read_only else f"databases of kind {connection.kind} are only read"
-        report("E607", f"an output cannot write to connection '{connection.name}': {why}", PLACE)
+    connection_of(config.connection, report, binding, writes=True)
     for name, unset in _ABOUT_FILES.items():
         if getattr(config, name) != unset:
             report("E346", f"a table of a database has no {name}", ("config", name), "remove it")

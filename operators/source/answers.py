@@ -227,7 +227,7 @@ def spooled(reading: Reading, source: SourceNode, known: FileRecord | None, spoo
     """
     name = source.config.answer_name
     columns = reading.described(source.ask)
-    undeclared = source.reader().undeclared_among([column.name for column in columns], name)
+    undeclared = source.reader().undeclared_among([column.name for column in columns], name, "query" if source.config.table is None else "table")
     reader = source.reader().with_undeclared(undeclared)
     wanted = {column.name for column in reader.plan.columns}
     asked = [column for column in columns if column.name in wanted]

@@ -24,6 +24,7 @@ def missing_columns(
     delimiter: str = "",
     numbered: bool = False,
     noun: str = "column",
+    holder: str = "file",
 ) -> InputError:
     """The error (E238) of a file that lacks declared columns.
 
@@ -37,6 +38,7 @@ def missing_columns(
         delimiter: the delimiter that cut the header
         numbered: whether the file has no header and its columns are called `col_0`, `col_1`, ...
         noun: what the format calls a column
+        holder: what has the columns: a file, or a table or query of a database
     """
     separator = None if numbered or len(lacking) < len(plan.declared) else _separator_in(text, delimiter, plan)
     if separator is not None:
@@ -45,16 +47,17 @@ def missing_columns(
     likely = [(column, _likely(column.name, names, plan)) for column in lacking]
     missing = ", ".join(f"'{column.name}'{f' (it has {found!r})' if found else ''}" for column, found in likely[:_SHOWN])
     more = f" and {len(likely) - _SHOWN} more" if len(likely) > _SHOWN else ""
-    what = f"the file lacks the declared {noun}{'s' if len(lacking) > 1 else ''} {missing}{more}"
-    return InputError(file, f"E238: {what}; {_way_out(likely, names, noun, numbered=numbered)}", line=line)
+    what = f"the {holder} lacks the declared {noun}{'s' if len(lacking) > 1 else ''} {missing}{more}"
+    return InputError(file, f"E238: {what}; {_way_out(likely, names, noun, holder, numbered=numbered)}", line=line)
 
 
-def _way_out(likely: Sequence[tuple[Column, str | None]], names: Collection[str], noun: str, *, numbered: bool) -> str:
+def _way_out(likely: Sequence[tuple[Column, str | None]], names: Collection[str], noun: str, holder: str, *, numbered: bool) -> str:
     if numbered:
         return f"without a header its columns are called col_0 to col_{len(names) - 1}: give the column source_name: col_0, or set options.has_header"
     column, found = next(((column, found) for column, found in likely if found), likely[0])
-    rename = f"rename it in the file, give the column source_name: {found!r}" if found else f"add the {noun} to the file, write the name that the file has as source_name"
-    return f"{rename}, or set optional: true where files may lack '{column.label}'"
+    rename = f"rename it in the {holder}, give the column source_name: {found!r}" if found else f"add the {noun} to the {holder}, write the name that the {holder} has as source_name"
+    may = "files" if holder == "file" else f"the {holder}"
+    return f"{rename}, or set optional: true where {may} may lack '{column.label}'"
 
 
 def _likely(name: str, names: Collection[str], plan: ReadPlan) -> str | None:

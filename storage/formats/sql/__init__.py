@@ -13,7 +13,7 @@ from storage.formats import register_reader, register_writer
 from storage.formats.base import Column, Writer
 from storage.formats.batches import assembled, cut
 from storage.formats.options import Options
-from storage.formats.typed.columnar import coerce_array, plain_values
+from storage.formats.typed.columnar import coerce_array, plain_values, undeclared_fields
 from storage.formats.typed.reading import TypedReader
 from storage.formats.values import coerce_values, text_of_value
 from storage.values.coerce import Coerced
@@ -29,9 +29,9 @@ class SqlReader(TypedReader):
     form: ClassVar[str] = "sql"
     versioned: ClassVar[bool] = True
 
-    def undeclared_among(self, names: Sequence[str], answer: str) -> tuple[Column, ...]:
-        """The columns of an answer that the schema does not name. Raises InputError also where declared ones are missing."""
-        return self.undeclared_of(pa.schema([pa.field(name, pa.null()) for name in names]), answer)
+    def undeclared_among(self, names: Sequence[str], answer: str, holder: str) -> tuple[Column, ...]:
+        """The columns of an answer that the schema does not name. `holder`: table or query, as messages say. Raises InputError also where declared ones are missing."""
+        return undeclared_fields(pa.schema([pa.field(name, pa.null()) for name in names]), self.plan, answer, holder)
 
     def typed(self, values: Mapping[str, Values]) -> Iterator[pa.RecordBatch]:
         """Rows of an answer as records, with each cell checked against its declared type."""

@@ -32,8 +32,8 @@ _AT_ONCE = 64 << 20
 """Bytes of a column that are decoded from a dictionary at a time."""
 
 
-def undeclared_fields(schema: pa.Schema, plan: ReadPlan, name: str) -> tuple[Column, ...]:
-    """The columns that the plan does not name, with the type any.
+def undeclared_fields(schema: pa.Schema, plan: ReadPlan, name: str, holder: str = "file") -> tuple[Column, ...]:
+    """The columns that the plan does not name, with the type any. `holder`: what messages say has the columns.
 
     Raises InputError where the policy is reject and there are some, and where required columns are missing (E238).
     """
@@ -41,7 +41,7 @@ def undeclared_fields(schema: pa.Schema, plan: ReadPlan, name: str) -> tuple[Col
     members = Members.of(plan.declared)
     if lacking := plan.lacking(members.present(schema)):
 
-        raise missing_columns(plan, lacking, schema.names, name)
+        raise missing_columns(plan, lacking, schema.names, name, holder=holder)
     return plan.undeclared_among(members.names(schema), name, type_="any")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from hypothesis import given
@@ -119,6 +120,11 @@ def test_options_that_do_not_go_together(tmp_path: Path) -> None:
     for words in (["plan", pipeline, "--format", "markdown"], ["diff", pipeline, "out"], ["diff", pipeline, "out", "--from", "0", "--to", "1", "--format", "markdown"],
                   ["diff", pipeline, "out", "--from", "0", "--pipeline", pipeline], ["diff", pipeline, "nowhere", "--pipeline", pipeline]):  # fmt: skip
         assert command(*words)[0] == 64, words
+
+
+def test_digits_of_a_decimal_within_an_array_are_a_change() -> None:
+    change = {"op": "+C", "before": {"a": [Decimal("10.10")], "n": Decimal("1.0")}, "after": {"a": [Decimal("10.100")], "n": Decimal("1.0")}}
+    assert merged(change) == {"op": "+C", "a": "[10.10] → [10.100]", "n": Decimal("1.0")}
 
 
 def test_markdown_has_no_signs_of_its_own_in_cells() -> None:

@@ -248,6 +248,29 @@ def test_a_connection_without_a_value_is_told_by_check(tmp_path: Path) -> None:
         folder.load()
 
 
+@pytest.mark.parametrize(("asked", "holder"), [("table: orders", "table"), ("query: SELECT id, v, at FROM orders", "query")])
+def test_what_lacks_a_column_is_called_by_its_name(asked: str, holder: str, tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, KEYLESS)
+    text = folder.text("pipeline.yaml").replace("table: orders", asked)
+    folder.write("pipeline.yaml", text.replace("{name: at, type: int}", "{name: ats, type: int}"))
+    with pytest.raises(StorageFailed, match=f"E238: the {holder} lacks the declared column 'ats' .*; rename it in the {holder}") as stopped:
+        folder.run()
+    assert "file" not in stopped.value.message
+
+
+@pytest.mark.parametrize("kind", ["mysql", "mssql", "oracle"])
+def test_kinds_that_take_no_output_say_so_without_their_library(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storage.sql.connections.find_spec", lambda _: None)
+    folder = Folder(tmp_path)
+    folder.write("errata.toml", f'[connections.far]\nurl = "{kind}://app@db.example/shop"\n')
+    folder.write_csv("orders.csv", ["id"], [{"id": 1}])
+    source = "{type: source, name: a, config: {name: a, type: csv, path: orders.csv, schema: [{name: id, type: int}]}}"
+    folder.write("pipeline.yaml", f"pipeline: {{name: p}}\nnodes:\n  - {source}\n  - {{type: output, name: o, input: a, config: {{name: o, type: sql, connection: far, table: o}}}}\n")
+    with pytest.raises(PipelineErrors) as refused:
+        folder.load()
+    assert [one.code for one in refused.value.diagnostics] == ["E607"]
+
+
 @pytest.mark.parametrize("merge", [SNAPSHOT, KEYLESS, UPSERT], ids=["keyed", "keyless", "upsert"])
 def test_tasks_of_the_engine_read_large_answers(merge: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("operators.source.diff.by_answer.SMALL_BYTES", 0)

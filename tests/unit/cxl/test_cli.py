@@ -252,6 +252,13 @@ def test_a_program_that_the_engine_fails_on_has_no_answer():
     assert "out of order" in err
 
 
+@pytest.mark.parametrize("module", ["cxl", "cxl.cli"])
+def test_the_package_runs_as_the_command(module):
+    done = subprocess.run([sys.executable, "-m", module, "eval", "-e", "emit x = 1"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, json.loads(done.stdout), done.stderr) == (0, {"x": 1}, "")
+    assert subprocess.run([sys.executable, "-m", module, "eval", "-e", "emit x ="], cwd=ROOT, capture_output=True, check=False).returncode == 1
+
+
 # check, fmt, fn ---------------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,5 @@
+"""`python -m cxl`."""
+
+from cxl.cli import run
+
+run()
