@@ -8,6 +8,7 @@ import pytest
 
 from errata.plan.plan import Node
 from storage.state import ledger
+from storage.state.entry import FORMAT
 from tests.support.pipelines import Folder, command
 
 if TYPE_CHECKING:
@@ -62,6 +63,6 @@ def test_a_command_refuses_a_state_of_another_format(tmp_path: Path, monkeypatch
     folder.write("pipeline.yaml", PIPELINE)
     folder.write("s.csv", "v\n1\n")
     folder.run()
-    monkeypatch.setattr(ledger, "FORMAT", 2)
+    monkeypatch.setattr(ledger, "FORMAT", FORMAT + 1)
     code, _, told = command(words[0], str(tmp_path / "pipeline.yaml"), *words[1:])
-    assert (code, "the format of this state has number 1, this version of Errata reads number 2; move " in told) == (4, True), told
+    assert (code, f"the format of this state has number {FORMAT}, this version of Errata reads number {FORMAT + 1}; move " in told) == (4, True), told
