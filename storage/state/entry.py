@@ -14,7 +14,7 @@ __all__ = ["DOCUMENTS", "FORMAT", "KINDS", "NAMES", "ChainFault", "Entry", "entr
 
 Json = dict[str, Any]
 
-FORMAT = 2
+FORMAT = 3
 """Format of the state: tables, columns, keys and the JSON of entries. A change that older code cannot read, or that reads older states wrongly, counts it up."""
 
 

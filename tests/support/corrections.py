@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 from hypothesis import strategies as st
@@ -146,6 +147,86 @@ def _patch(live: dict[int, Record], key: int, record: Record, *, strict: bool) -
     old = live.get(key, dict.fromkeys(COLUMNS))
     live[key] = {name: old[name] if record[name] is None or (record[name] == "" and old[name] is not None) else record[name] for name in COLUMNS} | {"id": key}
     return ""
+
+
+Deliveries = dict[str, list[dict[str, Any]]]
+"""The messages of each file of a change feed, by name."""
+UNAVAILABLE = "__debezium_unavailable_value"
+
+
+@dataclass(frozen=True)
+class FeedOutcome:
+    """What a change feed holds: the values of live rows by key, and rejects (file, row, category)."""
+
+    live: dict[int, tuple[str, int]]
+    rejects: set[tuple[str, int, str]]
+
+
+@st.composite
+def feed_deliveries(draw: st.DrawFn) -> list[Deliveries]:
+    """What a feed of Debezium delivers in each run: files in any order, full of messages. Some lack values, some truncate, some are rejected."""
+    names = draw(st.permutations(NAMES[: draw(st.integers(3, 5))]))
+    cuts = sorted(draw(st.sets(st.integers(1, len(names) - 1), min_size=1, max_size=3)))
+    dice = Random(draw(st.integers(0, 1 << 32)))
+    files = {name: [_change(dice) for _ in range(dice.randint(3, 8))] for name in names}
+    return [{name: files[name] for name in names[start:end]} for start, end in zip([0, *cuts], [*cuts, len(names)], strict=True)]
+
+
+def _change(dice: Random) -> dict[str, Any]:
+    op = dice.choices("udtx", [24, 4, 1, 1])[0]
+    row = {"id": dice.randint(1, 5), "v": dice.choice(["a", "b", UNAVAILABLE]), "w": dice.choice([1, 2, 3, 4, UNAVAILABLE, UNAVAILABLE, UNAVAILABLE, "bad"])}
+    key = row["id"] if op == "d" else dice.randint(1, 5) if op == "u" and dice.random() < 0.1 else None
+    lsn = None if dice.random() < 0.05 else dice.randint(1, 20)
+    return {"op": op, "before": key and {"id": key, "w": UNAVAILABLE}, "after": row if op == "u" else None, "source": {"lsn": lsn}}
+
+
+def of_feed(files: Deliveries, *, versioned: bool) -> FeedOutcome:
+    """What a full run over the files of a change feed makes of them."""
+    rejects, events = set[tuple[str, int, str]](), []
+    for name in sorted(files):
+        for row, message in enumerate(files[name], 1):
+            lsn = message["source"]["lsn"]
+            wrong = _wrong_in_feed(message, is_null=versioned and lsn is None)
+            if wrong:
+                rejects.add((name, row, wrong))
+            else:
+                behind = message["op"] == "t"  # a truncation comes behind all that has its version
+                events.append(((lsn, behind) if versioned else (0, False), name, row, message))
+    live: dict[int, tuple[str, int]] = {}
+    for _, name, row, message in sorted(events, key=lambda event: event[:3]):
+        if not _apply_change(live, message):
+            rejects.add((name, row, "unavailable_value"))
+    return FeedOutcome(live, rejects)
+
+
+def _wrong_in_feed(message: dict[str, Any], *, is_null: bool) -> str:
+    """Why a message is rejected whatever is live."""
+    if message["op"] == "x":
+        return "unknown_operation"
+    if message["op"] == "u" and message["after"]["w"] == "bad":
+        return "type_coercion_failure"
+    return "null_version" if is_null else ""
+
+
+def _apply_change(live: dict[int, tuple[str, int]], message: dict[str, Any]) -> bool:
+    """Apply a message; whether its values are known."""
+    if message["op"] == "t":
+        live.clear()
+        return True
+    if message["op"] == "d":
+        live.pop(message["before"]["id"], None)
+        return True
+    told, key = message["after"], message["after"]["id"]
+    if UNAVAILABLE in (told["v"], told["w"]):
+        if key not in live:
+            return False
+        v, w = live[key]
+        live[key] = (v if told["v"] == UNAVAILABLE else told["v"], w if told["w"] == UNAVAILABLE else told["w"])
+        return True
+    if message["before"]:
+        live.pop(message["before"]["id"], None)
+    live[key] = (told["v"], told["w"])
+    return True
 
 
 def shown(live: Mapping[int, Record]) -> list[dict[str, str]]:

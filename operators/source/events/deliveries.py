@@ -3,8 +3,9 @@
 There are two kinds of memory, both in the source's state:
 
 * *Winners*: the newest event of each key. They suffice where an event replaces all that came before it: versions, feeds whose messages have whole rows.
-* *All events*, with their values: corrections, patches and retractions may be rejected for what came before them, and a late delivery changes that. A run
-  reads the earlier events of the keys that a late delivery touches. A delivery at the end needs none of them.
+* *All events*, with their values: corrections, patches and retractions may be rejected for what came before them, events of Debezium may keep values of
+  earlier ones, and a late delivery changes that. A run reads the earlier events of the keys that a late delivery touches. A delivery at the end needs none
+  of them; where there are versions, every delivery is late.
 """
 
 from __future__ import annotations
@@ -182,12 +183,15 @@ class Delivery:
         """Events with what truncations among them do: they become retractions of all keys that were live before."""
         if self.request.config.feed != "debezium":
             return events, self.rules, stood
-        table = self.request.engine.to_arrow(events.where(F.col("_does") == TRUNCATES).select("_place", "_turn", "_row"))
+        names = ["_version"] if self.rules.by_version else ["_place", "_turn", "_row"]
+        found = self.request.engine.to_arrow(events.where(F.col("_does") == TRUNCATES).select(*names).distinct()).to_pylist()
         events = events.where(F.col("_does") != TRUNCATES)
-        if not table.num_rows:
+        if not found:
             return events, self.rules, stood
-        marks = sorted((row["_place"], row["_turn"], row["_row"]) for row in table.to_pylist())
-        placed = _with_eras(events, marks, self.request)
+        if self.rules.by_version:
+            placed = _with_eras_of_versions(events, sorted(row["_version"] for row in found), self.request)
+        else:
+            placed = _with_eras(events, sorted((row["_place"], row["_turn"], row["_row"]) for row in found), self.request)
         if stood is not None:
             placed = united(placed, self._retractions(stood, placed))
         return placed, replace(self.rules, clears=True), stood
@@ -308,6 +312,15 @@ def _with_eras(events: DataFrame, marks: Sequence[tuple[int, int, int]], request
     bounds = F.broadcast(request.engine.from_arrow(table))
     inside = _is_behind("lo") & ~_is_behind("hi")
     return events.join(bounds, inside).drop(*(name for name in columns if name != "_era")).withColumn("_wiped", F.col("_era") < len(marks))
+
+
+def _with_eras_of_versions(events: DataFrame, marks: Sequence[bytes], request: IngestRequest) -> DataFrame:
+    """The same where truncations have versions: each one comes behind all events of its version. Events without a version come first."""
+    bounds = pa.table({"_era": list(range(len(marks) + 1)), "_lo": pa.array([None, *marks], pa.binary()), "_hi": pa.array([*marks, None], pa.binary())})
+    version = F.coalesce(F.col("_version"), F.lit(b""))
+    inside = (F.col("_lo").isNull() | (version > F.col("_lo"))) & (F.col("_hi").isNull() | (version <= F.col("_hi")))
+    placed = events.join(F.broadcast(request.engine.from_arrow(bounds)), inside).drop("_lo", "_hi")
+    return placed.withColumn("_wiped", F.col("_era") < len(marks))
 
 
 def _is_behind(side: str) -> Column:

@@ -19,8 +19,10 @@ def deliver_events(request: IngestRequest, marks: Marks) -> IngestResult:
 
 
 def keeps_winners(request: IngestRequest) -> bool:
-    """Whether the newest event of a key decides alone."""
+    """Whether the newest event of a key decides alone. Events of Debezium may lack values, which earlier events have."""
     merge, feed = request.config.merge, request.config.feed
+    if feed is not None:
+        return feed != "debezium"
     if merge.version_field is None:
-        return feed is not None and feed != "debezium"
+        return False
     return merge.ops is None or merge.unknown.correct == "append"

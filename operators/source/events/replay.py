@@ -176,8 +176,9 @@ def _keeps(name: str, rules: Rules, *, is_text: bool) -> Column:
 
 def _with_codes(marked: DataFrame, stood: DataFrame | None, rules: Rules) -> DataFrame:
     final, known = F.col("_final"), F.col("_known")
-    stays = F.col("_does") != GOES
-    stays = stays & ~F.col("_wiped") if rules.clears else stays
+    good = F.col("_error").isNull()
+    stays = (F.col("_does") != GOES) & (good | ~F.col("_stale"))
+    stays = stays & ~(good & F.col("_wiped")) if rules.clears else stays  # a reject stays one, whatever is cleared later
     bad = F.when(F.col("_wrong").isNotNull() & ~F.col("_stale"), REJECT)
     if stood is None:
         codes = [F.when(final & stays, 0), bad]

@@ -1,4 +1,7 @@
-"""The newest event of each key decides: by version, else by place. What is kept is one row a key, deletions among them."""
+"""The newest event of each key decides: by version, else by place. What is kept is one row a key, deletions among them.
+
+Events that lack values, and truncations, are not of this kind: where they may come, all events are kept.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from changelog.columns import column
 from changelog.frames import any_of, chosen, united
 from changelog.lazy_imports import F
 from changelog.spark_algebra import diff
-from operators.source.events.columns import ACTIVATES, GOES, STANDS, TRUNCATES
+from operators.source.events.columns import ACTIVATES, GOES, STANDS
 from operators.source.events.frames import as_events
 from operators.source.events.replay import op_rows, replayed
 
@@ -22,15 +25,13 @@ if TYPE_CHECKING:
 KEPT: Final = ("_does", "_version", "_stream", "_anchor", "_turn", "_file", "_row", "_part")
 """What is kept of an event beside its key."""
 _TOGETHER: Final = b"\xfe"
-"""The first byte of what is kept under no key: truncations, activated versions."""
+"""The first byte of what is kept under no key: activated versions of streams."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clearing:
-    """A truncation, or the activation of a version of a stream."""
+    """The activation of a version of a stream."""
 
-    does: int
-    version: bytes | None
     stream: int | None
     place: tuple[int, int, int]
 
@@ -45,7 +46,7 @@ class Winners:
         """The op rows. Stores what is to be remembered."""
         delivery, request = self.delivery, self.delivery.request
         fresh = delivery.computed(delivery.placed(delivery.events, fresh=True))
-        together, clears = F.col("_does").isin(TRUNCATES, ACTIVATES), request.config.feed in ("debezium", "singer")
+        together, clears = F.col("_does") == ACTIVATES, request.config.feed == "singer"
         new = self._clearings(fresh.where(together)) if clears else []
         keyed = fresh.where(~together) if clears else fresh
         rows = delivery.memory.rows() if clears else None
@@ -58,9 +59,8 @@ class Winners:
         return self._follow(keyed, known, new, old)
 
     def _clearings(self, rows: DataFrame) -> list[Clearing]:
-        names = ["_does", "_version", "_stream", "_place", "_turn", "_row"]
-        found = self.delivery.request.engine.to_arrow(rows.select(*names)).to_pylist()
-        return [Clearing(one["_does"], one["_version"], one["_stream"], (one["_place"], one["_turn"], one["_row"])) for one in found]
+        found = self.delivery.request.engine.to_arrow(rows.select("_stream", "_place", "_turn", "_row")).to_pylist()
+        return [Clearing(one["_stream"], (one["_place"], one["_turn"], one["_row"])) for one in found]
 
     def _follow(self, fresh: DataFrame, known: DataFrame | None, new: Sequence[Clearing], old: Sequence[Clearing]) -> DataFrame:
         """The op rows of new events after earlier ones."""
@@ -94,17 +94,15 @@ class Winners:
 
     def _is_wiped(self, clearings: Sequence[Clearing]) -> Column:
         """Whether one of some clearings takes an event back."""
-        versions = [one.version for one in clearings if one.does == TRUNCATES and one.version is not None]
-        by_version = [F.col("_version") <= F.lit(max(versions))] if versions else []
-        return F.coalesce(any_of([*by_version, *map(_is_before, _frontier([one for one in clearings if one.does == ACTIVATES]))]), F.lit(False))
+        return F.coalesce(any_of([_is_before(one) for one in _frontier(clearings)]), F.lit(False))
 
     def _remember(self, marked: DataFrame, fresh: DataFrame, left: DataFrame | None = None) -> None:
         """Store the newest event of each key, and the clearings."""
         delivery, request = self.delivery, self.delivery.request
         final = marked.where(F.col("_final") & ~F.col("_injected") & F.col("_error").isNull())
         rows = final.select(F.col("_of").alias("_key"), *map(column, KEPT))
-        if request.config.feed in ("debezium", "singer"):
-            together = fresh.where(F.col("_does").isin(TRUNCATES, ACTIVATES))
+        if request.config.feed == "singer":
+            together = fresh.where(F.col("_does") == ACTIVATES)
             place = F.concat(F.lit(_TOGETHER), F.col("_file").cast("binary"), F.lit(b"\x00"), F.col("_row").cast("string").cast("binary"), F.lit(b"\x00"), F.col("_turn").cast("string").cast("binary"))
             rows = united(rows, together.select(place.alias("_key"), *map(column, KEPT)))
         if left is not None:
@@ -137,7 +135,7 @@ class Winners:
         kept = self.delivery.memory.rows()
         if kept is None:
             return None
-        rows = kept.where(F.col("_does").isin(TRUNCATES, ACTIVATES) & F.col("_file").isin(list(gone))).select("_key", *map(column, KEPT))
+        rows = kept.where((F.col("_does") == ACTIVATES) & F.col("_file").isin(list(gone))).select("_key", *map(column, KEPT))
         return request.engine.from_arrow(request.engine.to_arrow(rows))
 
     def _left(self, events: DataFrame, known: DataFrame | None, stood: DataFrame, gone: Sequence[str]) -> DataFrame:

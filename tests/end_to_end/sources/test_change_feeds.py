@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import random
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.support.corrections import json_lines
+from tests.support.corrections import Deliveries, FeedOutcome, feed_deliveries, json_lines, of_feed
+from tests.support.examples import examples
 from tests.support.pipelines import Folder, command
 
 PIPELINE = """\
@@ -101,6 +105,91 @@ def test_versions_decide_whatever_the_order(tmp_path: Path):
 @pytest.mark.deep
 def test_a_thousand_deliveries_out_of_order(tmp_path: Path):
     check_order(feed(tmp_path, "debezium", "source.lsn"), files=1000, size=4, runs=60)
+
+
+PARTIAL = """\
+pipeline: { name: partial }
+nodes:
+  - type: source
+    name: feed
+    config:
+      name: feed
+      type: json
+      glob: in/*.jsonl
+      files: { on_no_match: skip }
+      options: { format: ndjson, cdc: debezium }
+      on_unmapped: { mode: drop }
+      merge: { strategy: changelog, primary_key: [id]VERSION }
+      schema: [{ name: id, type: int }, { name: v, type: string }, { name: w, type: int }]
+  - { type: output, name: rows, input: feed, config: { name: rows, type: csv, path: rows.csv } }
+error_handling: { strategy: continue, dlq: { path: rejected.csv } }
+"""
+
+
+def outcome(folder: Folder) -> FeedOutcome:
+    """What a run wrote."""
+    wrong = folder.rows("rejected.csv") if (folder.path / "rejected.csv").exists() else []
+    rejects = {(Path(row["_cxl_dlq_source_file"]).stem, int(row["_cxl_dlq_source_row"]), row["_cxl_dlq_error_category"]) for row in wrong}
+    return FeedOutcome({int(row["id"]): (row["v"], int(row["w"])) for row in folder.rows("rows.csv")}, rejects)
+
+
+@examples(60, 8)
+@given(feed_deliveries(), st.booleans(), st.booleans())
+def test_unavailable_values_and_truncations_do_not_depend_on_the_runs(history: list[Deliveries], versioned: bool, leave: bool):
+    with tempfile.TemporaryDirectory() as place:
+        folder, files = Folder(Path(place)), Deliveries()
+        folder.write("pipeline.yaml", PARTIAL.replace("VERSION", ", version_field: source.lsn" if versioned else ""))
+        for some in history:
+            files |= some
+            for name, messages in some.items():
+                folder.write(f"in/{name}.jsonl", json_lines(messages))
+            folder.run()
+            assert outcome(folder) == of_feed(files, versioned=versioned)
+            for name in () if leave else some:
+                folder.remove(f"in/{name}.jsonl")
+        assert not command("verify", str(folder.path / "pipeline.yaml"), "--quiet")[0]
+        if leave:
+            folder.run(full_refresh=True)
+            assert outcome(folder) == of_feed(files, versioned=versioned)
+
+
+@pytest.mark.parametrize("versioned", [False, True])
+def test_an_edited_feed_and_an_overwritten_file_keep_rejects_and_values(tmp_path: Path, versioned: bool):
+    folder = Folder(tmp_path)
+    text = PARTIAL.replace("VERSION", ", version_field: source.lsn" if versioned else "")
+    folder.write("pipeline.yaml", text)
+    created = {"op": "c", "before": None, "after": {"id": 1, "v": "a", "w": 5}, "source": {"lsn": 1}}
+    kept = {"op": "u", "before": None, "after": {"id": 1, "v": "__debezium_unavailable_value", "w": 6}, "source": {"lsn": 4}}
+    cleared = {"op": "t", "before": None, "after": None, "source": {"lsn": 1}}
+    folder.write("in/1.jsonl", json_lines([created, {"op": "x", "source": {"lsn": 1}}]))
+    folder.run()
+    folder.remove("in/1.jsonl")
+    folder.write("in/2.jsonl", json_lines([kept]))
+    folder.run()
+    assert outcome(folder) == FeedOutcome({1: ("a", 6)}, {("1", 2, "unknown_operation")})
+    folder.write("pipeline.yaml", text.replace("glob:", "correlation_key: v\n      glob:"))
+    folder.run()
+    assert outcome(folder) == FeedOutcome({1: ("a", 6)}, {("1", 2, "unknown_operation")})
+    folder.write("in/15.jsonl", json_lines([cleared]))
+    folder.run()
+    rejects = {("1", 2, "unknown_operation"), ("2", 1, "unavailable_value")}
+    assert outcome(folder) == FeedOutcome({}, rejects)
+    folder.write("in/3.jsonl", json_lines([{"op": "x", "source": {"lsn": 1}}]))
+    folder.run()
+    assert outcome(folder) == FeedOutcome({}, {*rejects, ("3", 1, "unknown_operation")})
+    folder.write("in/3.jsonl", json_lines([{**cleared, "source": {"lsn": 9}}]))
+    folder.run()
+    assert outcome(folder) == FeedOutcome({}, rejects)
+
+
+def test_a_reject_stays_one_when_a_later_version_of_its_stream_is_activated(tmp_path: Path):
+    folder = feed(tmp_path, "{ format: singer, stream: s }")
+    record = {"type": "RECORD", "stream": "s", "version": 1, "record": {"id": 1, "v": "a"}}
+    activated = {"type": "ACTIVATE_VERSION", "stream": "s", "version": 2}
+    folder.write("in/1.jsonl", json_lines([record, {**record, "record": {"id": "none"}}, activated]))
+    folder.run()
+    assert rows(folder) == {}
+    assert categories(folder) == ["type_coercion_failure"]
 
 
 def test_an_old_event_stays_away_although_all_files_are_gone(tmp_path: Path):
