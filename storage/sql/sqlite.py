@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from storage.sql.connections import Connection
-from storage.sql.errors import Trouble
+from storage.sql.errors import DatabaseError, Trouble
 from storage.sql.reading import BATCH_ROWS, AnswerColumn, Ask, Reading
 
 if TYPE_CHECKING:
@@ -82,6 +82,19 @@ class SqliteReading(Reading):
     def _overdue(self) -> int:
         return int(self._until is not None and time.monotonic() > self._until)
 
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Turn exceptions of the module into DatabaseError. A statement that is cut short is overdue; else a signal came, which the module swallows."""
+        try:
+            with translating(self.connection):
+                yield
+        except DatabaseError as error:
+            if error.reason != "interrupted":
+                raise
+            if not self._overdue():
+                raise KeyboardInterrupt from None
+            raise self.connection.failed("moment", "the statement takes longer than statement_timeout") from None
+
     def _execute(self, statement: str, parameters: Sequence[Any] = ()) -> sqlite3.Cursor:
         self._until = None if self._allowed is None else time.monotonic() + self._allowed
         try:
@@ -91,20 +104,20 @@ class SqliteReading(Reading):
 
     def described(self, ask: Ask) -> Sequence[AnswerColumn]:
         """The columns by the description of an answer without rows: a quoted name that is no column would be a text."""
-        with translating(self.connection):
+        with self._asking():
             cursor = self._execute(f"{ask.whole} LIMIT 0")
         return [AnswerColumn(name) for name, *_ in cursor.description]
 
     def first_row(self, statement: str) -> str:
         """The first row as the text of a list."""
-        with translating(self.connection):
+        with self._asking():
             row = self._execute(statement).fetchone()
         return repr(row)
 
     def run(self, statement: str, parameters: Sequence[Any], columns: Sequence[AnswerColumn]) -> Iterator[Mapping[str, Values]]:
         """The values of each column, each by its own storage class."""
         names = [column.name for column in columns]
-        with translating(self.connection):
+        with self._asking():
             cursor = self._execute(statement, parameters)
             while rows := cursor.fetchmany(BATCH_ROWS):
                 yield dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
