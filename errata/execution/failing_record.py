@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from changelog.columns import column
@@ -16,6 +17,7 @@ from cxl.typed import tree
 from cxl.values.text import display
 from errata.core.failures import Stopped, StorageFailed
 from errata.plan.plan import Node
+from errata.rendering.event_stream import without_values
 from errata.rollback.cell_texts import plain
 from errata.rollback.dead_letters import Rejects
 from errata.rollback.record_locations import Places
@@ -23,6 +25,11 @@ from errata.state.run_state import NodeDelta, RunState
 from errata.state.source_files import place_of
 from operators.core.evaluate import prepare
 from operators.source.file_changes import FileRecord
+from operators.source.node import SourceNode
+
+_TOLD = ("type_coercion_failure", "malformed_record", "expansion_limit_exceeded", "nan_in_output_field", "aggregate_type_error", "aggregate_finalize")
+"""Categories whose texts have values of the data in quotes, or behind `got`."""
+_GOT = re.compile(r", got .*", re.DOTALL)
 
 
 def stop_at_first(run: RunState, node: Node, delta: NodeDelta, files: Sequence[FileRecord], places: Callable[[], Places]) -> None:
@@ -38,10 +45,12 @@ def stop_at_first(run: RunState, node: Node, delta: NodeDelta, files: Sequence[F
     if first:
         kind = StorageFailed if first.get("category") == "malformed_record" else Stopped
         place = place_of(first, files) if node.is_source else _place_behind(run, node, first, places())
-        message = f"node '{node.name}': {_in_words(place)}{first.get('detail', '')} ({first.get('category', '')})"
+        where, category = _in_words(place), first.get("category", "")
+        message = f"node '{node.name}': {where}{_key_in_words(node, first)}{first.get('detail', '')} ({category})"
         goes_on = "error_handling: { strategy: continue } sends such records to the dead letter queue"
         details = _details(run, node, first["_key"])
-        told = f"node '{node.name}': {_in_words(place)}{first.get('category', '')}"
+        detail = _without_cells(first, {name for one in run.plan for name in one.operator.output.data}) if category in _TOLD else ""
+        told = f"node '{node.name}': {where}{detail} ({category})" if detail else f"node '{node.name}': {where}{category}"
         raise kind(message, help="" if first.get("category") in fatal else goes_on, details=details, file=place[0] if place else "", told=told)
 
 
@@ -65,6 +74,28 @@ def _first_reject(run: RunState, node: Node, categories: frozenset[str]) -> dict
 def _place_behind(run: RunState, node: Node, first: Mapping[str, Any], places: Places) -> tuple[str, int | None] | None:
     """File and number of the source record behind a row that a node rejected; None where no single one is."""
     return Rejects(run.plan, run.tables, run.engine, run.values, places).behind(node, first["_key"], first)
+
+
+def _key_in_words(node: Node, first: Mapping[str, Any]) -> str:
+    """The key of a record that a table or a query has, which has no number; that it has none where no primary key is declared."""
+    operator = node.operator
+    if not isinstance(operator, SourceNode) or not operator.config.asks:
+        return ""
+    fields = first.get("fields") or {}
+    names = [name for name in operator.config.merge.primary_key if name in fields]
+    if not operator.config.merge.primary_key:
+        return "a record without a primary key: "
+    shown = ", ".join(f"{name}={'null' if fields[name] is None else fields[name]}" for name in names)
+    return f"record {shown}: " if names else ""
+
+
+def _without_cells(first: Mapping[str, Any], names: Collection[str]) -> str:
+    """What is wrong with a record, with `...` for cells."""
+    detail = str(first.get("detail", ""))
+    cells = [repr(text) for text in (first.get("fields") or {}).values()]
+    for cell in sorted(cells, key=len, reverse=True):
+        detail = detail.replace(f"cannot read {cell} as", "cannot read '...' as")
+    return _GOT.sub(", got ...", without_values(detail, names))
 
 
 def _in_words(place: tuple[str, int | None] | None) -> str:

@@ -12,6 +12,7 @@ from errata.core.failures import StorageFailed
 from errata.plan.plan import Node, Plan
 from errata.plan.source_inputs import asking
 from errata.plan.steps import plan_steps
+from errata.rendering.event_stream import database_text
 from operators.source.answers import Answer, AnswerChanges, spooled
 from operators.source.file_changes import FileRecord
 from operators.source.node import SourceNode
@@ -56,6 +57,12 @@ def _known(node: Node, head: Entry | None) -> FileRecord | None:
     return records[0] if records else None
 
 
+def _asked_text(node: Node) -> str:
+    """What a source asks for, as its configuration has it."""
+    config = cast("SourceNode", node.operator).config
+    return " ".join(filter(None, [config.query, config.table, config.change_token]))
+
+
 @contextmanager
 def _failing(connection: str, nodes: Sequence[Node]) -> Iterator[None]:
     """Turn errors of a database into StorageFailed."""
@@ -65,7 +72,7 @@ def _failing(connection: str, nodes: Sequence[Node]) -> Iterator[None]:
     except DatabaseError as error:
         told = "sources" if len(nodes) > 1 else "source"
         help_text = "state, outputs and cursors are those of the last epoch"
-        raise StorageFailed(f"E608: {told} {names}: {error}", help=help_text, again=error.trouble in ("unreachable", "moment", "busy"), told=f"E608: {told} {names}: the database refused") from None
+        raise StorageFailed(f"E608: {told} {names}: {error}", help=help_text, again=error.trouble in ("unreachable", "moment", "busy"), told=f"E608: {told} {names}: {database_text(error, *map(_asked_text, nodes))}") from None
     except ConnectionFault as fault:
         raise StorageFailed(str(fault), help=fault.help) from None
     except (FormatError, InputChanged) as error:

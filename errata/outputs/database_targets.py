@@ -14,6 +14,7 @@ from errata.outputs.context import OutputContext
 from errata.outputs.writer import output_columns
 from errata.plan.plan import Node, Plan
 from errata.plan.steps import OutputChanges
+from errata.rendering.event_stream import database_text
 from errata.state.source_files import files_before, undeclared
 from operators.output.operator import Output
 from storage.sql.connections import Connection
@@ -173,7 +174,7 @@ class DatabaseTargets:
             try:
                 standing = look(connection, table, context.plan.settings.name, node.name)
             except DatabaseError as error:
-                plain = f"E608: output '{node.name}': the database cannot be read"
+                plain = f"E608: output '{node.name}': {database_text(error, table.shown)}"
                 raise StorageFailed(f"E608: output '{node.name}': {error}", again=error.trouble in ("unreachable", "moment", "busy"), told=plain) from None
             except ConnectionFault as fault:
                 raise StorageFailed(str(fault), help=fault.help) from None
@@ -200,7 +201,7 @@ def failing(output: str, looked: Looked, epoch: int) -> Iterator[None]:
     try:
         yield
     except DatabaseError as error:
-        plain = f"E613: output '{output}': the database refused the rows: {told}"
+        plain = f"E613: output '{output}': {database_text(error, looked.table.shown)}: {told}"
         raise StorageFailed(f"E613: output '{output}': {error}: {told}", again=error.trouble in ("unreachable", "moment", "busy"), told=plain) from None
     except CannotHold as error:
         raise StorageFailed(f"{error.code}: output '{output}': {error.message}: {told}", help=error.help) from None

@@ -22,6 +22,9 @@ from errata.core.env_references import redacted
 from errata.core.events import Event, RunResult
 from errata.core.failures import Exit, Failure
 from errata.rendering.diagnostics import as_object
+from storage.errors import EngineUnavailable, StorageError
+from storage.files.errors import FormatError
+from storage.sql.errors import DatabaseError
 
 SCHEMA = 1
 OPS = ("+A", "-R", "-C", "+C")
@@ -36,9 +39,13 @@ _REAL = ("committed", "output_written", "rejected")
 """Events of a dry run that happen in a state of its own, which nobody sees."""
 _PLANS = ("problem", "planned", "progress")
 """Events before there is work."""
-_CODE = re.compile(r"(?:[\w']+ )*'?[\w.-]*'?:? ?\b([EW][0-9]{3}): ")
+_CODE = re.compile(r"(?:^|(?<=: ))(?:[\w']+ )*'?[\w.-]*'?:? ?\b([EW][0-9]{3}): ")
 _NODE = re.compile(r"(?:node|source|output) '([^']+)'")
 _QUOTE = re.compile(r"(?<![A-Za-z0-9_])b?(['\"])")
+
+_NUMBER = re.compile(r"(?<![\w.])[-+]?\.?\d(?:[\w.:+-]*\w)?")
+_IN_PARENTHESES = re.compile(r"=\s*\(.*", re.DOTALL)
+_REFUSED = {"unique": "a unique index or key has the values already", "constraint": "a constraint or a trigger refuses the rows"}
 
 
 @dataclass(slots=True)
@@ -151,6 +158,10 @@ class EventStream:
             return f"the pipeline has {count} error{'s' * (count != 1)}"
         if isinstance(error, KeyboardInterrupt):
             return "interrupted"
+        if isinstance(error, (StorageError, FormatError, EngineUnavailable)):
+            return without_values(str(error), self.names)
+        if isinstance(error, OSError) and error.strerror:
+            return f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
         if error is not None:
             return type(error).__name__
         return without_values(self.result.message, self.names) if self.result is not None and self.result.message else None
@@ -203,8 +214,8 @@ def ops_of(ops: Mapping[str, int]) -> dict[str, int]:
 
 
 def code_in(text: str) -> str | None:
-    """Return the code that a text begins with, if there is one."""
-    found = _CODE.match(text)
+    """Return the first code that a text or a part of it behind a colon begins with, if there is one."""
+    found = _CODE.search(text)
     return found[1] if found else None
 
 
@@ -221,10 +232,26 @@ def without_values(text: str, names: Collection[str]) -> str:
             at = closing + 1
             continue
         last = text.rfind(opening[1])
-        text = f"{text[: opening.end()]}...{text[last:] if last >= opening.end() else ''}"
-        break
+        begun = f"{text[: opening.end()]}..."
+        at, text = len(begun) + 1, f"{begun}{text[last:] if last >= opening.end() else ''}"
     found = next((one for one in re.finditer(r"([\w.$-]+)=(?!=)", text) if one[1] in names), None)
     return text if found is None else f"{text[: found.end()]}..."
+
+
+def database_text(error: DatabaseError, *statements: str) -> str:
+    """Return the text of an error of a database without values of the data.
+
+    A database that was not reached, or that lost the connection, has said nothing about data, and a constraint quotes rows as it likes.
+    Of other reasons, quoted pieces and numbers stay where the statements have them.
+    """
+    if error.trouble in ("unreachable", "password", "moment", "busy"):
+        return str(error)
+    if error.trouble in _REFUSED:
+        return error.with_reason(_REFUSED[error.trouble])
+    words = {word for statement in statements for word in re.findall(r"[\w.]+", statement)}
+    words |= {part for word in words for part in word.split(".")}
+    text = _IN_PARENTHESES.sub("=(...", without_values(error.reason, words))
+    return error.with_reason(_NUMBER.sub(lambda found: found[0] if found[0] in words else "...", text))
 
 
 def _version() -> str:

@@ -31,7 +31,11 @@ class DatabaseError(OutsideError):
 
     def __init__(self, connection: str, place: str, trouble: Trouble, reason: str) -> None:
         self.connection, self.place, self.trouble, self.reason = connection, place, trouble, reason
-        super().__init__(f"connection '{connection}' ({place}): {reason}" if place else f"connection '{connection}': {reason}")
+        super().__init__(self.with_reason(reason))
+
+    def with_reason(self, reason: str) -> str:
+        """The text with another reason."""
+        return f"connection '{self.connection}' ({self.place}): {reason}" if self.place else f"connection '{self.connection}': {reason}"
 
 
 class ConnectionFault(Exception):

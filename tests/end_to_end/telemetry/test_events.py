@@ -105,7 +105,7 @@ def test_a_record_that_stops_a_run_is_not_shown(tmp_path: Path) -> None:
     folder = made(tmp_path, f"1,north,10\n2,{SECRET},0\n")
     folder.write("pipeline.yaml", PIPELINE.replace("strategy: continue", "strategy: fail_fast"))
     code, events = told(folder, "run")
-    assert (code, events[-1]["outcome"], events[-1]["message"]) == (3, "failed", "node 'halves': orders.csv: record 2: type_coercion_failure")
+    assert (code, events[-1]["outcome"], events[-1]["message"]) == (3, "failed", "node 'halves': orders.csv: record 2: division by zero (type_coercion_failure)")
     folder.write("orders.csv", f"id,region,amount\n1,{SECRET},1\n1,b,2\n")
     code, events = told(folder, "run")
     assert (code, events[-1]["retry"]) == (4, "later")

@@ -15,7 +15,9 @@ from errata.core.diagnostics import Diagnostic, PipelineErrors
 from errata.core.events import Event, RunResult
 from errata.core.failures import Busy, Exit, Stopped, StorageFailed, Usage
 from errata.rendering.event_schema import event_schema
-from errata.rendering.event_stream import MOST_PROGRESS, EventStream, code_in, without_values
+from errata.rendering.event_stream import MOST_PROGRESS, EventStream, code_in, database_text, without_values
+from storage.files.errors import InputError
+from storage.sql.errors import DatabaseError
 from tests.support.json_schema import faults
 from tests.support.pipelines import command
 
@@ -128,6 +130,7 @@ the primary key id=7, amount=3 stands for 2 records      | the primary key id=..
 another run's lock of 'orders'                           | another run's lock of 'orders'
 the value 'secret                                        | the value '...
 x == 1, epoch=3                                          | x == 1, epoch=3
+cannot read "it's" as int; 'id': cannot read 's' as int  | cannot read "..." as int; 'id': cannot read '...' as int
 E238: orders.csv has no column 'amount'                  | E238: orders.csv has no column 'amount'
 """
 
@@ -138,6 +141,38 @@ def test_texts_have_no_values(line):
     assert without_values(text, NAMES) == expected
 
 
+# trouble | reason | what events say of it
+REASONS = """
+refused     | no such column: amout                              | no such column: amout
+refused     | column "amout" does not exist                      | column "amout" does not exist
+refused     | Could not convert string 'x' y' to INT32           | Could not convert string '...' to INT32
+refused     | Type INT32 with value 300 is out of range of INT8  | Type INT32 with value ... is out of range of INT8
+refused     | Key (id)=(secret) is there                         | Key (id)=(...
+unique      | UNIQUE constraint failed: secret                   | a unique index or key has the values already
+constraint  | Failing row contains (7, secret)                   | a constraint or a trigger refuses the rows
+unreachable | no answer from port 5432                           | no answer from port 5432
+"""
+
+
+@pytest.mark.parametrize("line", REASONS.strip().splitlines())
+def test_reasons_of_databases_have_no_values(line):
+    trouble, reason, expected = (part.strip() for part in line.split("|"))
+    assert database_text(DatabaseError("wh", "wh.db", trouble, reason), "select amout from t") == f"connection 'wh' (wh.db): {expected}"
+
+
+@pytest.mark.parametrize(
+    ("error", "told", "code"),
+    [
+        (InputError("orders.csv", "E224: two columns are called 'secret'", line=1), "orders.csv: line 1: E224: two columns are called '...'", "E224"),
+        (PermissionError(13, "Permission denied", "out/o.csv"), "out/o.csv: Permission denied", None),
+    ],
+)
+def test_errors_of_storage_keep_their_reason(error, told, code):
+    written = stream()
+    written.finish(Exit.STORAGE, error)
+    assert (events(written)[-1]["message"], events(written)[-1]["code"]) == (told, code)
+
+
 @given(st.text(min_size=1).filter(lambda value: value not in NAMES), st.sampled_from(["'", '"']), st.text("abc '\""))
 def test_no_quoted_value_is_left(value, quote, before):
     text = f"source 'orders': {quote}zq{value}qz{quote} is no int"
@@ -145,7 +180,7 @@ def test_no_quoted_value_is_left(value, quote, before):
     assert f"zq{value}" not in without_values(f"the key id=zq{value} stands", NAMES)
 
 
-@pytest.mark.parametrize(("text", "code"), [("E238: no column", "E238"), ("source 'orders': E608: gone", "E608"), ("W601: a time", "W601"), ("orders: E1", None), ("", None)])
+@pytest.mark.parametrize(("text", "code"), [("E238: no column", "E238"), ("source 'orders': E608: gone", "E608"), ("W601: a time", "W601"), ("connection 'wh': wh:t: E238: the table lacks", "E238"), ("orders: E1", None), ("", None)])
 def test_codes_in_texts(text, code):
     assert code_in(text) == code
 
