@@ -19,7 +19,7 @@ from operators.source.file_changes import FileChanges, FileRecord
 from operators.source.node import SourceNode
 from operators.source.request import InputChanged
 from storage.formats.base import ROW, Column, batch_schema
-from storage.sql.reading import From, Reading
+from storage.sql.reading import AnswerColumn, From, Reading
 
 if TYPE_CHECKING:
     from storage.sql.reading import Values
@@ -232,10 +232,7 @@ def spooled(reading: Reading, source: SourceNode, known: FileRecord | None, spoo
     wanted = {column.name for column in reader.plan.columns}
     asked = [column for column in columns if column.name in wanted]
     cursor = Cursor.of(source, by_text=reading.connection.kind == "sqlite")
-    bound, floor = (None, None) if cursor is None else cursor.after(known)
-    start = None
-    if cursor is not None and bound is not None:
-        start = From(str(source.cursor_name), bound, next(column.type for column in asked if column.name == source.cursor_name))
+    start, floor = (None, None) if cursor is None else _start(cursor, source, known, asked)
     hashed = AnswerHash()
     spool.parent.mkdir(parents=True, exist_ok=True)
     schema = batch_schema(reader.plan.columns)
@@ -254,6 +251,14 @@ def spooled(reading: Reading, source: SourceNode, known: FileRecord | None, spoo
     rows = 0 if known is None else known.rows
     record = FileRecord(name, spool.stat().st_size, 0, hashed.text, LABEL, rows=rows, undeclared=extra, cursor=None if cursor is None else cursor.text, dense=False, version=0)
     return Answer(record, spool, floor)
+
+
+def _start(cursor: Cursor, source: SourceNode, known: FileRecord | None, asked: Sequence[AnswerColumn]) -> tuple[From | None, Any]:
+    """Where a source's rows are asked for from: the place for the statement, None where all are asked for; and the floor."""
+    bound, floor = cursor.after(known)
+    if bound is None:
+        return None, floor
+    return From(str(source.cursor_name), bound, next(column.type for column in asked if column.name == source.cursor_name)), floor
 
 
 def _hash_of(cursor: Cursor, spool: Path) -> AnswerHash:

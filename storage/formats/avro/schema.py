@@ -144,21 +144,12 @@ class Prepared:
         return {"type": "record", "name": full, "fields": made}, self.columns[full], empty
 
     def _scalar(self, schema: Mapping[str, Any], kind: str, space: str, *, top: bool) -> tuple[Any, pa.DataType, bool]:
-        logical, made = schema.get("logicalType"), dict[str, Any](type=kind)
-        size = schema.get("size")
+        made, size = dict[str, Any](type=kind), schema.get("size")
         if kind in _NAMES:
             full = self._name(schema, space)
             self.columns[full], self.empty[full] = pa.string(), kind == "fixed" and size == 0
             made |= {"name": full} | ({"symbols": schema.get("symbols")} if kind == "enum" else {"size": size})
-        found = logical if f"{kind}-{logical}" in READERS and _SIZES.get(str(logical), size) == size else None
-        if logical == "decimal" and not _has_scale(schema):
-            found = None
-        if found is None and kind in ("bytes", "fixed"):
-            found = "text"
-        if top and kind == "string" and schema.get("errata") == "json":
-            found = "json"
-        if top and kind == "float":
-            found = "single"
+        found = _own_type(schema, kind, top=top)
         if found is not None:
             made |= {"logicalType": _OWN + found} | ({"scale": schema.get("scale", 0)} if found == "decimal" else {})
         return made, pa.string(), kind == "null" or (kind == "fixed" and size == 0)
@@ -171,6 +162,19 @@ class Prepared:
         if full in self.columns:
             raise UnreadableSchema(f"it has two types '{full}'")
         return full
+
+
+def _own_type(schema: Mapping[str, Any], kind: str, *, top: bool) -> str | None:
+    """The reader of `READERS` that takes the values of a type, None where the library's values are right."""
+    if top and kind == "float":
+        return "single"
+    if top and kind == "string" and schema.get("errata") == "json":
+        return "json"
+    logical, size = schema.get("logicalType"), schema.get("size")
+    known = f"{kind}-{logical}" in READERS and _SIZES.get(str(logical), size) == size
+    if known and (logical != "decimal" or _has_scale(schema)):
+        return str(logical)
+    return "text" if kind in ("bytes", "fixed") else None
 
 
 def _full(name: str, space: str) -> str:
