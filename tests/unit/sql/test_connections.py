@@ -14,7 +14,7 @@ PASSWORD = "p%:@/#s w"
 
 
 def made(url: str, **given: object) -> Connection:
-    return Connection("shop", Secret(url), folder=Path("/work"), **given)  # type: ignore[arg-type]
+    return Connection("shop", Secret(url), folder=Path("/srv"), **given)  # type: ignore[arg-type]
 
 
 def test_a_password_comes_from_the_environment_and_back_into_the_address() -> None:
@@ -64,7 +64,7 @@ def test_what_is_no_connection(url: str, code: str) -> None:
     assert caught.value.code == code
 
 
-@pytest.mark.parametrize(("url", "path"), [("sqlite:data/shop.db", "/work/data/shop.db"), ("duckdb:/abs/x.duckdb", "/abs/x.duckdb"), ("sqlite:///abs/x.db", "/abs/x.db"), ("sqlite:a%20b.db", "/work/a b.db")])
+@pytest.mark.parametrize(("url", "path"), [("sqlite:data/shop.db", "/srv/data/shop.db"), ("duckdb:/abs/x.duckdb", "/abs/x.duckdb"), ("sqlite:///abs/x.db", "/abs/x.db"), ("sqlite:a%20b.db", "/srv/a b.db")])
 def test_paths_start_at_the_workspace(url: str, path: str) -> None:
     assert made(url).address().path == Path(path)
 
