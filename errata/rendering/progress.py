@@ -163,11 +163,12 @@ def _live(console: Printer) -> Iterator[Listener]:
     def drawn() -> Text:
         return Text(work.line(terminal.width), no_wrap=True, overflow="crop")
 
-    with Live(console=terminal, get_renderable=drawn, refresh_per_second=A_SECOND, transient=True):
+    with Live(console=terminal, get_renderable=drawn, refresh_per_second=A_SECOND, transient=True) as live:
 
         def listen(event: Event) -> None:
             work.heard(event)
             if event.kind == "node" and (event.action != "skip" or console.shows("debug")):
+                live.refresh()  # a printed line draws this one again, as it was drawn last
                 terminal.print(short_line(event, terminal.width), soft_wrap=True)
             else:
                 _message(console, event)
