@@ -122,7 +122,7 @@ class ConnectionTable(_Strict):
         url: Its address, such as `postgresql://app@db.example/shop` or `sqlite:data/shop.db`; or `env:NAME`.
         password: `env:NAME`, or `file:PATH` for the text of a file.
         read_only: Whether outputs may not name it.
-        connect_timeout: How long one try to connect takes at most, such as `10s`.
+        connect_timeout: How long one try to connect takes at most, such as `10s`; how long outputs wait for what others have locked.
         statement_timeout: How long one statement takes at most, such as `10m`; by default as long as it needs.
     """
 
@@ -130,7 +130,7 @@ class ConnectionTable(_Strict):
     password: SecretStr | None = Field(default=None, description="The password: env:NAME, or file:PATH for the text of a file (CFG-004, E602).")
     read_only: bool = Field(default=False, description="Whether outputs are refused to name the connection (E607).")
     connect_timeout: Annotated[float | None, BeforeValidator(_seconds, json_schema_input_type=str | float), Field(gt=0)] = Field(
-        default=None, description="How long one try to connect takes at most: seconds, or a duration such as 10s."
+        default=None, description="How long one try to connect takes at most: seconds, or a duration such as 10s. Outputs wait as long for what others have locked."
     )
     statement_timeout: Annotated[float | None, BeforeValidator(_seconds, json_schema_input_type=str | float), Field(gt=0)] = Field(
         default=None, description="How long one statement takes at most: seconds, or a duration such as 10m; by default as long as it needs."

@@ -23,8 +23,8 @@ LIBRARIES: Final[Mapping[str, tuple[str, str]]] = {
 }  # fmt: skip
 """The library of each kind, and the extra that installs it."""
 CONNECT_TIMEOUT: Final = 10.0
-FILE_TIMEOUT: Final = 30.0
-"""Seconds for which a held SQLite or DuckDB file is waited for."""
+LOCK_TIMEOUT: Final = 30.0
+"""Seconds for which a held SQLite or DuckDB file, or a locked table of a server, is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Connection:
     @property
     def timeout(self) -> float:
         """Seconds for one try to connect; for a file, how long another process is waited for."""
-        return self.connect_timeout or (FILE_TIMEOUT if self.kind in FILES else CONNECT_TIMEOUT)
+        return self.connect_timeout or (LOCK_TIMEOUT if self.kind in FILES else CONNECT_TIMEOUT)
 
     def secrets(self) -> Iterator[str]:
         """The texts that no message may have. Values that are not there are left out."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from changelog.lazy_imports import pa
-from storage.sql.connections import Connection
+from storage.sql.connections import LOCK_TIMEOUT, Connection
 from storage.sql.names import TableName, quoted
 from storage.sql.postgresql import opened, translating
 from storage.sql.tables import Column, Dialect, Session, Standing
@@ -23,8 +23,11 @@ _LOADED: Final = {"decimal": "text", "array": "text", "map": "text", "any": "tex
 
 
 def session(connection: Connection, *, writes: bool) -> Session:
-    """A session on a server."""
-    return PostgresSession(connection, opened(connection))
+    """A session on a server. One that writes waits for the locks of others as long as for a held file."""
+    made = PostgresSession(connection, opened(connection))
+    if writes:
+        made.execute(f"SET lock_timeout = {round((connection.connect_timeout or LOCK_TIMEOUT) * 1000)}")
+    return made
 
 
 class PostgresSession(Session):

@@ -16,7 +16,8 @@ class Proxy:
     Attributes:
         cut_after: Bytes from the server after which the next connection is cut; None for no cut.
         times: How many connections are cut.
-        swallow: Bytes of the client behind which the connection is cut; `answered` says whether the server gets them.
+        swallow: Bytes of the client behind which the connection is cut.
+        passes: Whether the server gets these bytes. The connection is then cut when it has answered.
     """
 
     host: str
@@ -41,35 +42,39 @@ class Proxy:
 
     def _pass(self, client: socket.socket) -> None:
         server = socket.create_connection((self.host, self.port))
-        back = threading.Thread(target=self._back, args=(server, client), daemon=True)
-        back.start()
+        last = threading.Event()
+        threading.Thread(target=self._back, args=(server, client, last), daemon=True).start()
         with suppress(OSError):
             while data := client.recv(1 << 16):
                 if self.swallow is not None and self.swallow in data and self.times > 0:
                     self.times -= 1
-                    if self.passes:
-                        client.shutdown(socket.SHUT_RD)
-                        client.close()
-                        server.sendall(data)
-                        server.recv(1 << 16)  # the server has done it
-                    break
+                    if not self.passes:
+                        break
+                    last.set()
                 server.sendall(data)
-        for end in (client, server):
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-            end.close()
+        _end(client, server)
 
-    def _back(self, server: socket.socket, client: socket.socket) -> None:
+    def _back(self, server: socket.socket, client: socket.socket, last: threading.Event) -> None:
+        """Bring the server's answers to the client. Nobody else reads them, or the cut would depend on who is first."""
         left = self.cut_after if self.times > 0 else None
         with suppress(OSError):
             while data := server.recv(1 << 16):
+                if last.is_set():
+                    break
                 if left is not None and len(data) > left:
                     self.times -= 1
-                    for end in (client, server):
-                        end.shutdown(socket.SHUT_RDWR)
-                    return
+                    break
                 left = None if left is None else left - len(data)
                 client.sendall(data)
+        _end(client, server)
+
+
+def _end(*sockets: socket.socket) -> None:
+    """Cut both sides; the thread that reads the other one wakes."""
+    for one in sockets:
+        with suppress(OSError):
+            one.shutdown(socket.SHUT_RDWR)
+        one.close()
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import pytest
 
 from errata.core.failures import StorageFailed
 from tests.support import database_tables as tables
+from tests.support.databases import connected, postgres
 
 pytestmark = pytest.mark.servers
 KIND = "postgresql"
@@ -112,6 +113,22 @@ def test_a_deferred_constraint_refuses_at_the_commit(tmp_path: Path) -> None:
         folder.run()
     assert tables.stored(database) == Counter(tables.FIRST)
     database.do("DELETE FROM child")
+    folder.run()
+    assert tables.stored(database) == Counter(tables.SECOND)
+
+
+def test_a_lock_of_somebody_else_is_waited_for_and_no_longer(tmp_path: Path) -> None:
+    folder, database = tables.made(KIND, tmp_path)
+    tables.lay(folder, tables.FIRST)
+    folder.run()
+    folder.write("errata.toml", database.toml + 'connect_timeout = "2s"\n')
+    tables.lay(folder, tables.SECOND)
+    with connected(postgres(), database.name) as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("UPDATE _errata_outputs SET epoch = epoch")
+        with pytest.raises(StorageFailed, match=r"E613.*lock timeout.*still holds epoch 1"):
+            folder.run()
+        cursor.execute("ROLLBACK")
     folder.run()
     assert tables.stored(database) == Counter(tables.SECOND)
 

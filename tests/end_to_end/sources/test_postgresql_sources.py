@@ -202,12 +202,11 @@ def test_a_connection_that_is_cut_is_read_once_again(times: int, ends: bool, tmp
 @pytest.mark.parametrize("passes", [True, False], ids=["committed", "rolled back"])
 def test_the_answer_to_a_commit_is_lost(passes: bool, tmp_path: Path) -> None:
     folder, database = made(tmp_path, "CREATE TABLE orders (id bigint, v int)", "INSERT INTO orders VALUES (1, 1)")
-    folder.write("pipeline.yaml", PIPELINE + "")
     server = postgres()
     folder.write("pipeline.yaml", PIPELINE.replace("  - {type: output", "  - {type: output, name: report, input: orders, config: {name: report, type: sql, connection: shop, table: report, mode: op_rows}}\n  - {type: output", 1))
     with proxied(server.host, server.port) as proxy:
         folder.write("errata.toml", database.toml.replace(str(server.port), str(proxy.place)))
-        proxy.swallow, proxy.times, proxy.passes = b"COMMIT", 1, passes
+        proxy.swallow, proxy.times, proxy.passes = b"COMMIT\0", 1, passes
         folder.run()
         folder.run()
     assert database.ask('SELECT "offset", op, id, v FROM report') == [(0, 0, 1, 1)]
