@@ -57,16 +57,17 @@ def _package(name: str) -> Row:
 
 _EXTRAS: Mapping[str, tuple[str, ...]] = {
     "postgresql": ("adbc-driver-postgresql", "adbc-driver-manager"), "duckdb": ("duckdb",), "databases": ("connectorx",), "excel": ("fastexcel", "XlsxWriter"), "avro": ("fastavro",),
+    "ui": ("starlette", "uvicorn", "Jinja2", "graphlay"),
 }  # fmt: skip
-"""The packages of each extra of pyproject.toml that a pipeline may ask for."""
+"""The packages of each extra of pyproject.toml."""
 
 
 def _extras() -> Iterator[Row]:
-    """What only some pipelines ask for. None of it is needed."""
+    """What only some pipelines and commands ask for. None of it is needed."""
     for extra, names in _EXTRAS.items():
         rows = [_package(name) for name in names]
         lacking = [row["what"] for row in rows if row["verdict"] != "ok"]
-        found = f"not there; pip install 'errata[{extra}]' where a pipeline needs it" if lacking else ", ".join(f"{row['what']} {row['found']}" for row in rows)
+        found = f"not there; pip install 'errata[{extra}]' where you need it" if lacking else ", ".join(f"{row['what']} {row['found']}" for row in rows)
         yield _row(f"extra {extra}", "ok", found)
 
 
