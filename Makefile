@@ -99,7 +99,7 @@ lock: $(BIN)/python ## resolve the lock files again
 	export UV_CUSTOM_COMPILE_COMMAND="make lock"; \
 	compile() { $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate "$$@"; }; \
 	compile requirements/build.in --allow-unsafe -o requirements/build.lock; \
-	compile pyproject.toml -o requirements.lock; \
+	compile pyproject.toml -c requirements/limits.in -o requirements.lock; \
 	compile pyproject.toml --extra dev -c requirements.lock -o requirements-dev.lock
 
 clean: ## remove what the targets made, but not .venv
