@@ -2,7 +2,7 @@
 
 `ErrataRunOperator(task_id="orders", pipeline="pipeline.yaml")` returns the last event, `run_finished`, as its XCom. A run that can succeed later is tried
 again as the task's `retries` say; any other failure is final. Each outlet whose URI ends with the target of an output gets an asset event.
-The page is `docs/orchestrators.md`.
+The page is `docs/how-to/orchestrators.md`.
 """
 
 from __future__ import annotations

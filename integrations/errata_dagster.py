@@ -1,7 +1,7 @@
 """Errata in Dagster: the outputs of a pipeline as assets, which one process makes together.
 
 `errata_assets("pipeline.yaml")` has an asset for each output, in a group with the pipeline's name. Its key is the path of the file or table, so that a
-pipeline that reads it depends on it. The page is `docs/orchestrators.md`.
+pipeline that reads it depends on it. The page is `docs/how-to/orchestrators.md`.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Errata in Prefect: a task that runs a pipeline as a process, passes its events on and maps its end.
 
 `errata_run("pipeline.yaml")` returns the last event, `run_finished`. A run that can succeed later is tried again; any other failure is not.
-The page is `docs/orchestrators.md`.
+The page is `docs/how-to/orchestrators.md`.
 """
 
 from __future__ import annotations

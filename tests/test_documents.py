@@ -15,7 +15,7 @@ CLAIM = re.compile(r"(?m)^\* ")
 def test_each_command_answers_as_shown(document, tmp_path):
     folder = workplace(tmp_path)
     for shown in commands(document.read_text(encoding="utf-8")):
-        written = answer(shown.command, folder, anew=document.name == "README.md")
+        written = answer(shown.command, folder, anew=document == ROOT / "README.md")
         assert matches(shown.answer, written), f"{document.name}:{shown.line}: $ {shown.command}\n" + "\n".join(written)
 
 

@@ -11,7 +11,7 @@ from cxl.syntax.tables import CONTEXT_WORDS, GRAMMAR, TABLES, analysed, tables
 
 _DOCS = Path(__file__).parents[2] / "docs"
 EDITOR = _DOCS / "editors" / "cxl.tmLanguage.json"
-PAGE = _DOCS / "cxl" / "grammar.md"
+PAGE = _DOCS / "reference" / "cxl" / "grammar.md"
 
 _INTRODUCTION = """# CXL grammar
 

@@ -1,4 +1,4 @@
-"""The function reference, generated: `python -m cxl.commands.reference` prints `docs/cxl/functions.md`.
+"""The function reference, generated: `python -m cxl.commands.reference` prints `docs/reference/cxl/functions.md`.
 
 Tests run the examples on both backends.
 """

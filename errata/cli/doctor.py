@@ -120,7 +120,7 @@ def _engine_port() -> Row:
     if filters_work():
         return _row("engine's port", "ok", "closed to other users")
     others = ", ".join(others_logged_on()) or "nobody"
-    repair = "use --engine spark on machines that others use; docs/security.md tells more"
+    repair = "use --engine spark on machines that others use; docs/reference/security.md tells more"
     return _row("engine's port", "warning", f"open to other users of this machine, of whom {others} is logged on", repair)
 
 

@@ -1,4 +1,4 @@
-"""The lists of stretches of a source's files, kept in its state: one row a stretch (docs/architecture.md, "Changed files")."""
+"""The lists of stretches of a source's files, kept in its state: one row a stretch (docs/how-it-works/architecture.md, "Changed files")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Suppressed records: rows of a source's changelog that are kept but take no part (docs/architecture.md, "Rollback").
+"""Suppressed records: rows of a source's changelog that are kept but take no part (docs/how-it-works/architecture.md, "Rollback").
 
 The key of a suppressed record has the closing byte of rejects, its `_status` says how it takes part, and its `_error` what rolled it back. The
 truth of a source, what its files have, are the admitted rows, the suppressed ones as if they took part, and the records that the source itself rejected.

@@ -19,7 +19,7 @@ __all__ = ["RECIPE", "UserJars", "jars_missing", "require_jars", "user_jars"]
 JARS, CLASS_PATH, PACKAGES = "spark.jars", "spark.driver.extraClassPath", "spark.jars.packages"
 SEPARATORS = {JARS: ",", CLASS_PATH: os.pathsep}
 HADOOP_AWS = "hadoop-aws"
-RECIPE = 'docs/deployment.md, "State on S3"'
+RECIPE = 'docs/how-to/deploy.md, "State on S3"'
 OPTIONS = {"--jars": JARS, "--driver-class-path": CLASS_PATH, "--packages": PACKAGES}
 
 

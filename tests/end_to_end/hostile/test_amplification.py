@@ -1,4 +1,4 @@
-"""Small inputs that could become large: refused with a code, or read in little memory and time (docs/guide.md, "Limits"; QUALITY, row 25)."""
+"""Small inputs that could become large: refused with a code, or read in little memory and time (docs/reference/limits.md)."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq

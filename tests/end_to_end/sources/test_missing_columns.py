@@ -1,4 +1,4 @@
-"""Deliveries that lack a declared column change nothing; optional columns and names that only files have (E238, docs/guide.md, "Missing columns")."""
+"""Deliveries that lack a declared column change nothing; optional columns and names that only files have (E238, docs/reference/file-contents.md, "Missing columns")."""
 
 from __future__ import annotations
 
