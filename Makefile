@@ -11,7 +11,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --re
 JAVA := $(shell java -version >/dev/null 2>&1 && echo yes)
 # Modules are compiled once, not by each process that imports them: the suite starts some hundred.
 export PYTHONDONTWRITEBYTECODE :=
-# Arguments for the tools behind the targets: make fast ARGS='-k cursor', make bench ARGS='--rows 1000000'.
+# Arguments for the tools behind the targets: make fast ARGS='-k cursor', make bench ARGS='tpch --size 0.1'.
 ARGS ?=
 # Which part of the deep tests: 0/1 is all of them.
 PART ?= 0/1

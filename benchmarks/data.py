@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-SCRATCH = Path(__file__).parent / "scratch"
-"""Where inputs are kept and programs write."""
 ACCOUNTS = 1000
 HEADER = "id,account,quantity,price,day"
 

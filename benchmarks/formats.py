@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from benchmarks.data import SCRATCH
+from benchmarks.benchmark import SCRATCH
 from storage import formats
 from storage.files.local import buffer_of
 from storage.formats import Column, ReadPlan

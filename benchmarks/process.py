@@ -1,105 +1,70 @@
-"""Run one program in a process of its own: the seconds of its parts, and the most memory that it and its children held."""
+"""Run one program in a process of its own: the figures of its parts, and the most memory that it and its children held."""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
-import threading
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-import polars as pl
-
-PAGE = os.sysconf("SC_PAGE_SIZE")
-BETWEEN_SAMPLES = 0.1
-LONGEST = 1800
+from benchmarks.usage import Memory
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The median seconds of each part of a program, its peak of resident memory in MB (children included), and its totals."""
+    """The median figure of each part of a program (seconds, or MB of memory), and the peak of its resident memory in MB, children included."""
 
-    seconds: dict[str, float]
+    parts: Mapping[str, float]
     peak_mb: float
-    totals: pl.DataFrame | None
 
 
 class ProgramFailedError(Exception):
-    """A measured program ended with an error; the message carries the end of what it wrote."""
+    """A measured program ended with an error, or did not end in time; the message carries the end of what it wrote."""
 
 
-def measure(program: str, engine: str, data: Path, scratch: Path) -> Measured:
-    """Run `program` on `engine` in an empty folder below `scratch`, which is removed afterwards. Raises ProgramFailedError."""
+def measure(program: str, engine: str, size: float, data: Path, *, scratch: Path, longest: float) -> Measured:
+    """Run a program in an empty folder, which is removed afterwards.
+
+    Args:
+        program: Its name in `benchmarks.all.PROGRAMS`.
+        engine: The engine it runs on.
+        size: The number of rows, or the scale, of its input.
+        data: Its input.
+        scratch: Where the folder is made.
+        longest: The program is ended after this number of seconds.
+
+    Raises:
+        ProgramFailedError: It ended with an error, or was ended.
+    """
     with tempfile.TemporaryDirectory(dir=scratch) as folder, tempfile.TemporaryFile() as errors:
-        command = [sys.executable, "-m", "benchmarks.worker", program, engine, str(data), folder]
+        command = [sys.executable, "-m", "benchmarks.worker", program, engine, repr(size), str(data), folder]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
         memory = Memory(process.pid)
         memory.start()
         try:
-            output, _ = process.communicate(timeout=LONGEST)
+            output, _ = process.communicate(timeout=longest)
         except subprocess.TimeoutExpired:
             process.kill()
-            output, _ = process.communicate()
-        memory.stop()
+            process.communicate()
+            raise ProgramFailedError(f"{program} on {engine} took longer than {longest:.0f} s") from None
+        finally:
+            memory.stop()
         if process.returncode:
             errors.seek(0)
             raise ProgramFailedError(f"{program} on {engine}:\n{errors.read().decode()[-3000:]}")
-        return Measured(parts(output), memory.peak / 1e6, totals(Path(folder) / "1"))
+        return Measured(medians(output), memory.peak / 1e6)
 
 
-def parts(output: str) -> dict[str, float]:
+def medians(output: str) -> Mapping[str, float]:
     """The worker's lines as the median of each part."""
     found = defaultdict(list)
     for line in output.splitlines():
         if line.startswith('{"part"'):
             row = json.loads(line)
-            found[row["part"]].append(row["seconds"])
-    return {part: median(seconds) for part, seconds in found.items()}
-
-
-def totals(folder: Path) -> pl.DataFrame | None:
-    """What a program's first run wrote, by account; None where it writes no totals."""
-    files = [*folder.glob("totals.csv"), *folder.glob("totals/*.csv")]
-    return pl.concat([pl.read_csv(file) for file in files]).sort("account") if files else None
-
-
-class Memory(threading.Thread):
-    """Samples the resident memory of a process and its descendants, and keeps the highest sum in `peak`, in bytes."""
-
-    def __init__(self, pid: int) -> None:
-        """Watch the process `pid` from `start()` to `stop()`."""
-        super().__init__(daemon=True)
-        self.pid, self.peak, self.ended = pid, 0, threading.Event()
-
-    def run(self) -> None:
-        """Sample until stopped."""
-        while not self.ended.wait(BETWEEN_SAMPLES):
-            self.peak = max(self.peak, sum(resident(pid) for pid in family(self.pid)))
-
-    def stop(self) -> None:
-        """End the thread."""
-        self.ended.set()
-        self.join()
-
-
-def family(pid: int) -> list[int]:
-    """A process and all its descendants that are alive."""
-    try:
-        children = Path(f"/proc/{pid}/task").glob("*/children")
-        found = [int(child) for file in children for child in file.read_text().split()]
-    except OSError:
-        return []
-    return [pid, *(member for child in found for member in family(child))]
-
-
-def resident(pid: int) -> int:
-    """Resident bytes of a process; 0 when it has just ended."""
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
-    except OSError:
-        return 0
+            found[row["part"]].append(row["figure"])
+    return {part: median(figures) for part, figures in found.items()}

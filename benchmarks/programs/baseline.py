@@ -1,27 +1,24 @@
-"""The work of the benchmark as hand-written programs: PySpark on either engine, and DuckDB.
+"""The work on sales as hand-written programs: PySpark on either engine, DuckDB, and Polars.
 
-Read the CSV files, write the records to a Delta table, derive `total`, add up by account, write one CSV file.
-DuckDB keeps the records in a database file of its own.
+Read the CSV files, write the records to a Delta table, derive `total`, aggregate by account, write one CSV file.
+DuckDB keeps the records in a database file, Polars in a Parquet file.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from benchmarks.answers import Answer, difference
+from benchmarks.session import session
 
 if TYPE_CHECKING:
-    from pysail.spark import SparkConnectServer
     from pyspark.sql import SparkSession
 
     from benchmarks.job import Job
 
-SCHEMA = "id BIGINT, account STRING, quantity BIGINT, price DOUBLE, day DATE"
-DELTA = "io.delta:delta-spark_4.2_2.13:4.4.0"
-# Delta needs one jar beside its own; the others that its description names are for the catalogs of clouds.
-NOT_NEEDED = "org.antlr:*,org.apache.*:*,com.*:*,org.slf4j:*,org.jetbrains:*,org.codehaus.*:*,io.unitycatalog:*"
+SCHEMA: Final = "id BIGINT, account STRING, quantity BIGINT, price DOUBLE, day DATE"
+TOTALS: Final = "account, sum(total) AS total, avg(total) AS mean, count(*) AS sales, max(total) AS largest"
 
 
 def pyspark(job: Job) -> None:
@@ -30,6 +27,7 @@ def pyspark(job: Job) -> None:
         for name, folder in job.first_runs():
             with job.lap(name):
                 totals_by_account(spark, job.data, folder)
+            check(folder / "totals", job.data)
 
 
 def totals_by_account(spark: SparkSession, data: Path, folder: Path) -> None:
@@ -40,61 +38,8 @@ def totals_by_account(spark: SparkSession, data: Path, folder: Path) -> None:
     records.write.format("delta").save(str(folder / "records"))
     stored = spark.read.format("delta").load(str(folder / "records"))
     derived = stored.withColumn("total", F.col("price") * F.col("quantity"))
-    groups = derived.groupBy("account").agg(F.sum("total").alias("total"), F.count("*").alias("sales"))
-    groups.orderBy("account").coalesce(1).write.csv(str(folder / "totals"), header=True)
-
-
-@contextmanager
-def session(job: Job) -> Iterator[SparkSession]:
-    """A session on the job's engine, its start reported as `session`."""
-    started = time.perf_counter()
-    server = sail_server() if job.engine == "sail" else None
-    opened = sail_session(server) if server else spark_session()
-    job.report("session", time.perf_counter() - started)
-    try:
-        yield opened
-    finally:
-        opened.stop()
-        if server:
-            server.stop()
-
-
-def spark_session() -> SparkSession:
-    """Apache Spark in this process with the Delta jars and an otherwise plain configuration for a single machine."""
-    from pyspark.sql import SparkSession
-
-    settings = {
-        "spark.jars.packages": DELTA,
-        "spark.jars.excludes": NOT_NEEDED,
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.sql.shuffle.partitions": "8",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.driver.memory": "4g",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-    }
-    builder = SparkSession.builder.master("local[*]")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
-
-
-def sail_server() -> SparkConnectServer:
-    """The Spark Connect server of pysail in this process, listening."""
-    from pysail.spark import SparkConnectServer
-
-    server = SparkConnectServer("127.0.0.1", 0)
-    server.start(background=True)
-    return server
-
-
-def sail_session(server: SparkConnectServer) -> SparkSession:
-    """A client session to a Sail server."""
-    from pyspark.sql import SparkSession
-
-    _, port = server.listening_address
-    return SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate()
+    totals = (F.sum("total").alias("total"), F.avg("total").alias("mean"), F.count("*").alias("sales"), F.max("total").alias("largest"))
+    derived.groupBy("account").agg(*totals).orderBy("account").coalesce(1).write.csv(str(folder / "totals"), header=True)
 
 
 def bare_script(job: Job) -> None:
@@ -111,8 +56,45 @@ def duckdb(job: Job) -> None:
 
     for name, folder in job.first_runs():
         with job.lap(name), database.connect(folder / "records.duckdb") as connection:
-            records = connection.read_csv(str(job.data), header=True)
-            records.create("records")
+            connection.read_csv(str(job.data), header=True).create("records")
             derived = connection.table("records").project("account, price * quantity AS total")
-            groups = derived.aggregate("account, sum(total) AS total, count(*) AS sales", "account").order("account")
-            groups.write_csv(str(folder / "totals.csv"), header=True)
+            derived.aggregate(TOTALS, "account").order("account").write_csv(str(folder / "totals.csv"), header=True)
+
+
+def duckdb_from_files(job: Job) -> None:
+    """The same in DuckDB without a table of the records: the least that computes the totals anew."""
+    for name, folder in job.first_runs():
+        with job.lap(name):
+            totals_by_duckdb(str(job.data), folder / "totals.csv")
+
+
+def totals_by_duckdb(files: str, place: Path) -> Answer:
+    """Aggregate the sales of files in DuckDB, and write a CSV file."""
+    import duckdb as database
+
+    with database.connect() as connection:
+        derived = connection.read_csv(files, header=True).project("account, price * quantity AS total")
+        totals = derived.aggregate(TOTALS, "account").order("account")
+        totals.write_csv(str(place), header=True)
+        return Answer(place, tuple(map(str, totals.types)))
+
+
+def polars(job: Job) -> None:
+    """The same in Polars, lazily, the records kept in a Parquet file."""
+    import polars as pl
+
+    for name, folder in job.first_runs():
+        with job.lap(name):
+            pl.scan_csv(job.data, try_parse_dates=True).sink_parquet(folder / "records.parquet")
+            total = pl.col("total")
+            derived = pl.scan_parquet(folder / "records.parquet").select("account", total=pl.col("price") * pl.col("quantity"))
+            totals = derived.group_by("account").agg(total.sum(), total.mean().alias("mean"), pl.len().alias("sales"), total.max().alias("largest"))
+            totals.sort("account").sink_csv(folder / "totals.csv")
+        check(folder / "totals.csv", job.data)
+
+
+def check(found: Path, *files: Path) -> None:
+    """Raise SystemExit where the totals in a file, or a folder, are not DuckDB's over the files of sales."""
+    expected = totals_by_duckdb(str(files[0]) if len(files) == 1 else str(files[0].parent / "*.csv"), found.with_name("expected.csv"))
+    if differs := difference(found, expected, ordered=False):
+        raise SystemExit(f"{found}: {differs}")

@@ -6,12 +6,15 @@ are skewed, every other one has the same key.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from benchmarks.programs.baseline import session
-from benchmarks.programs.growth import NODES, PREFIX, lay_out, run
+from benchmarks.benchmark import Benchmark, Program
+from benchmarks.cells import ratio, rows_of, seconds, section, table
+from benchmarks.job import WARM
+from benchmarks.programs.growth import NODES, PIPELINE, PREFIX, SKEWED, lay_out, load, write
+from benchmarks.session import session
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,17 +22,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from benchmarks.job import Job
+    from benchmarks.results import Results
 
 ROWS, ITEMS = "id BIGINT, k BIGINT, v DOUBLE, day DATE, note STRING", "k BIGINT, label STRING"
-ERRATA, BASELINE = "first-", "by-hand-"
-SKEWED = "-skewed"
+ERRATA, BASELINE, DUCKDB = "first-", "by-hand-", "duckdb-"
 
 
 def with_errata(node: str, job: Job) -> None:
     """First runs of a node's pipeline."""
     for name, folder in job.first_runs():
         lay_out(NODES[node], job.data, folder)
-        run(job, folder, name)
+        job.run(name, folder / PIPELINE)
 
 
 def baseline(node: str, job: Job) -> None:
@@ -102,9 +105,47 @@ WRITTEN: Final[dict[str, Callable[[DataFrame, Callable[[], DataFrame]], DataFram
     "growth-time-window": time_window,
     "growth-combine": combine,
 }
-PROGRAMS: Final[dict[str, Callable[[Job], None]]] = {
-    f"{prefix}{node.removeprefix(PREFIX)}{shape}": partial(program, node)
-    for node in WRITTEN
-    for shape in ("", SKEWED)
-    for prefix, program in ((BASELINE, baseline), (ERRATA, with_errata))
-}
+def in_duckdb(node: str, job: Job) -> None:
+    """First runs of a node's program in DuckDB: the records, and the rows of the node, are tables of a database file."""
+    import duckdb
+
+    for name, folder in job.first_runs():
+        lay_out(NODES[node], job.data, folder)
+        with job.lap(name), duckdb.connect(folder / "node.duckdb") as connection:
+            load(connection, folder)
+            connection.sql(NODES[node].statement).create("node")
+
+
+def programs() -> Iterator[tuple[str, Program]]:
+    """The programs of each node, of uniform and of skewed keys, side by side."""
+    for node in WRITTEN:
+        for shape in ("", SKEWED):
+            name = f"{node.removeprefix(PREFIX)}{shape}"
+            yield f"{DUCKDB}{name}", Program(partial(in_duckdb, node), ("duckdb",))
+            yield f"{BASELINE}{name}", Program(partial(baseline, node))
+            yield f"{ERRATA}{name}", Program(partial(with_errata, node))
+
+
+TEXT: Final = (
+    "First runs, warm, of a source and one stateful node: 20 rows a key, or every other row of one key (skewed). The hand-written program: read the rows, write them to a Delta",
+    "table, compute the node, write its rows to a Delta table; in DuckDB the tables are those of a database file. Promised is at most 1.3 times as much as DuckDB takes.",
+)
+
+
+def show(results: Results) -> Iterator[str]:
+    """The first run of a stateful node beside programs that do the same work."""
+    yield from section("Stateful nodes", TEXT)
+    measured = results.among(program for program in PROGRAMS if program.startswith(ERRATA))
+    rows = []
+    for one in measured:
+        node = one.program.removeprefix(ERRATA)
+        ours, by_hand = one.part(WARM), results.part(BASELINE + node, one.engine, one.size, WARM)
+        duckdb = results.part(DUCKDB + node, "duckdb", one.size, WARM)
+        keys = "skewed" if node.endswith(SKEWED) else "uniform"
+        figures = (seconds(ours), seconds(by_hand), seconds(duckdb), ratio(ours, by_hand), ratio(ours, duckdb))
+        rows.append((rows_of(one.size), one.engine, node.removesuffix(SKEWED), keys, *figures))
+    yield from table(("rows", "engine", "node", "keys", "Errata", "PySpark", "DuckDB", "/ PySpark", "/ DuckDB"), rows, measured)
+
+
+PROGRAMS: Final = dict(programs())
+BENCHMARK: Final = Benchmark("stateful", PROGRAMS, (5_000_000,), write, show)

@@ -5,23 +5,31 @@ Each node has a pipeline of its own, without an output, whose file would be writ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from benchmarks.answers import Answer, difference
+from benchmarks.benchmark import Benchmark, Program
+from benchmarks.cells import ratio, rows_of, seconds, section, table
 from benchmarks.job import WARM
 
 if TYPE_CHECKING:
     import numpy as np
+    from duckdb import DuckDBPyConnection
     from numpy.typing import NDArray
 
     from benchmarks.job import Job
+    from benchmarks.results import Results
 
+PIPELINE: Final = "pipeline.yaml"
 ROWS_A_KEY = 20
 CHANGED = 1_000
 TURNS = 3
+CHECKED = 1_000_000
+"""Up to this number of rows the node's rows are compared with DuckDB's."""
 ADDED, REPLACED, ADDED_LATER = "1,000 added", "1,000 replaced", "1,000 added after that"
 """What happens between two runs, in this order and each as often: a file comes, one of those has other values, another file comes."""
 SOURCES = """\
@@ -39,27 +47,33 @@ nodes:
     name: items
     config: { name: items, type: csv, glob: items/*.csv, schema: [{ name: k, type: int }, { name: label, type: string }] }
 """
+SUMS_BY_DUCKDB = "SELECT k, sum(v) AS total, avg(v) AS mean FROM rows GROUP BY k"
 SUMS = """\
   - { type: aggregate, name: node, input: rows, config: { group_by: [k], cxl: "emit total = sum(v)\\nemit mean = avg(v)" } }
 """
+EXTREMES_BY_DUCKDB = "SELECT k, min(v) AS low, max(v) AS high FROM rows GROUP BY k"
 EXTREMES = """\
   - { type: aggregate, name: node, input: rows, config: { group_by: [k], cxl: "emit low = min(v)\\nemit high = max(v)" } }
 """
+DISTINCT_BY_DUCKDB = "SELECT * FROM rows QUALIFY row_number() OVER (PARTITION BY k ORDER BY id) = 1"
 DISTINCT = """\
   - { type: transform, name: node, input: rows, config: { cxl: "distinct by k" } }
 """
+ANALYTIC_WINDOW_BY_DUCKDB = "SELECT *, sum(v) OVER (PARTITION BY k ORDER BY id) AS so_far FROM rows"
 ANALYTIC_WINDOW = """\
   - type: transform
     name: node
     input: rows
     config: { analytic_window: { partition_by: [k], sort_by: [id] }, cxl: "emit so_far = $window.sum(v)" }
 """
+TIME_WINDOW_BY_DUCKDB = "SELECT k, count(*) AS n, day::TIMESTAMP AS day FROM rows GROUP BY day, k"
 TIME_WINDOW = """\
   - type: aggregate
     name: node
     input: rows
-    config: { group_by: [k], time_window: { tumbling: { size: 1d } }, allowed_lateness: 31d, cxl: "emit n = count(*)" }
+    config: { group_by: [k], time_window: { tumbling: { size: 1d } }, allowed_lateness: 31d, cxl: "emit n = count(*)\\nemit day = $window.start" }
 """
+COMBINE_BY_DUCKDB = "SELECT id, label FROM rows LEFT JOIN items USING (k)"
 COMBINE = """\
   - type: combine
     name: node
@@ -70,21 +84,22 @@ COMBINE = """\
 
 @dataclass(frozen=True, slots=True)
 class Stateful:
-    """A node that is measured: its YAML, and the source that changes."""
+    """A node that is measured: its YAML, the same in DuckDB, and the source that changes."""
 
     text: str
+    statement: str
     changes: str = "rows"
 
 
 PREFIX: Final = "growth-"
 NODES: Final = {
-    "growth-sums": Stateful(SUMS),
-    "growth-extremes": Stateful(EXTREMES),
-    "growth-distinct": Stateful(DISTINCT),
-    "growth-analytic-window": Stateful(ANALYTIC_WINDOW),
-    "growth-time-window": Stateful(TIME_WINDOW),
-    "growth-combine": Stateful(COMBINE),
-    "growth-combine-build": Stateful(COMBINE, changes="items"),
+    "growth-sums": Stateful(SUMS, SUMS_BY_DUCKDB),
+    "growth-extremes": Stateful(EXTREMES, EXTREMES_BY_DUCKDB),
+    "growth-distinct": Stateful(DISTINCT, DISTINCT_BY_DUCKDB),
+    "growth-analytic-window": Stateful(ANALYTIC_WINDOW, ANALYTIC_WINDOW_BY_DUCKDB),
+    "growth-time-window": Stateful(TIME_WINDOW, TIME_WINDOW_BY_DUCKDB),
+    "growth-combine": Stateful(COMBINE, COMBINE_BY_DUCKDB),
+    "growth-combine-build": Stateful(COMBINE, COMBINE_BY_DUCKDB, changes="items"),
 }
 """The programs by name."""
 
@@ -94,24 +109,47 @@ def later_runs(node: Stateful, job: Job) -> None:
     folder = job.folder()
     rows = lay_out(node, job.data, folder)
     spare = spare_keys(rows)
-    run(job, folder, WARM)
+    job.run(WARM, folder / PIPELINE)
     for part, files in ((ADDED, range(1, TURNS + 1)), (REPLACED, range(1, TURNS + 1)), (ADDED_LATER, range(TURNS + 1, 2 * TURNS + 1))):
         for number in files:
             if node.changes == "rows":
                 write_changes(folder / f"rows/{number}.csv", rows, number, seed=number + (100 if part == REPLACED else 0))
             else:
-                write_items(folder / f"items/{number}.csv", spare[(number - 1) * CHANGED : number * CHANGED], part)
-            run(job, folder, part)
+                write_items(folder / f"items/{number}.csv", spare[(number - 1) * CHANGED : number * CHANGED], part.replace(",", ""))
+            job.run(part, folder / PIPELINE)
+    if rows <= CHECKED:
+        check(node, folder)
 
 
-PROGRAMS: Final[dict[str, Callable[[Job], None]]] = {name: partial(later_runs, node) for name, node in NODES.items()}
+def check(node: Stateful, folder: Path) -> None:
+    """Raise SystemExit where a node's live rows are not DuckDB's rows over the same files."""
+    import duckdb
+    import polars as pl
+
+    import errata
+
+    found = pl.DataFrame(errata.load(folder / PIPELINE).live("node").toArrow())
+    found.write_csv(folder / "found.csv")
+    with duckdb.connect() as connection:
+        load(connection, folder)
+        rows = connection.sql(node.statement).project(", ".join(found.columns))
+        rows.write_csv(str(folder / "expected.csv"), header=True)
+        expected = Answer(folder / "expected.csv", tuple(map(str, rows.types)))
+    if differs := difference(folder / "found.csv", expected, ordered=False):
+        raise SystemExit(f"{folder}: {differs}")
+
+
+def load(connection: DuckDBPyConnection, folder: Path) -> None:
+    """Read the rows and the items of a folder into tables of DuckDB."""
+    for name in ("rows", "items"):
+        connection.read_csv(str(folder / name / "*.csv"), header=True).create(name)
 
 
 def lay_out(node: Stateful, data: Path, folder: Path) -> int:
     """Put a node's pipeline and its inputs (the rows a link) into a folder; how many rows there are."""
     for name in ("rows", "items"):
         (folder / name).mkdir()
-    (folder / "pipeline.yaml").write_text(SOURCES + node.text, encoding="utf-8")
+    (folder / PIPELINE).write_text(SOURCES + node.text, encoding="utf-8")
     (folder / "rows/0.csv").hardlink_to(data)
     rows = sum(1 for _ in data.open("rb")) - 1
     write_items(folder / "items/0.csv", sorted({*range(keys_of(rows))} - set(spare_keys(rows))), "label")
@@ -172,15 +210,32 @@ def write_records(path: Path, first: int, keys: NDArray[np.int64], *, seed: int)
     frame.select("id", "k", "v", day.alias("day"), pl.format("note of record {}", "id").alias("note")).write_csv(path)
 
 
-def run(job: Job, folder: Path, name: str) -> None:
-    """One run, measured as a whole and node by node."""
-    import errata
-    from errata.core.events import Event
-    from errata.core.options import EngineOptions, RunOptions
+SKEWED: Final = "-skewed"
+TEXT: Final = (
+    "A source, one stateful node over 20 rows a key, no output: a first run, then three runs each in which 1,000 rows come, in which these are replaced,",
+    "and in which 1,000 more come. Promised is that a change costs at most 1.4 times as much where ten times as many rows stand.",
+)
 
-    def told(event: Event) -> None:
-        if event.kind == "node":
-            job.report(f"{name}: {event.node}", event.seconds)
 
-    with job.lap(name):
-        errata.load(folder / "pipeline.yaml").run(RunOptions(engine=EngineOptions(job.engine), listener=told))  # type: ignore[arg-type]  # `sail` or `spark`
+def write(folder: Path, program: str, size: float) -> Path:
+    """The rows; of some programs every other one has the same key."""
+    shape = SKEWED if program.endswith(SKEWED) else ""
+    return write_rows(folder / f"rows-{size:.0f}{shape}.csv", int(size), skewed=bool(shape))
+
+
+def show(results: Results) -> Iterator[str]:
+    """What a change costs a stateful node where ten times as many rows stand."""
+    yield from section("Growth", TEXT)
+    measured = results.among(NODES)
+    sizes = sorted({one.size for one in measured})
+    rows = []
+    for program, engine in dict.fromkeys((one.program, one.engine) for one in measured):
+        for part in (WARM, ADDED, REPLACED, ADDED_LATER):
+            found = [results.part(program, engine, size, part) for size in sizes]
+            grown = ratio(found[-1], found[0]) if len(sizes) > 1 else ""
+            rows.append((engine, program.removeprefix(PREFIX), part, *map(seconds, found), grown))
+    yield from table(("engine", "node", "change", *(f"{rows_of(size)} rows" for size in sizes), "ratio"), rows, measured)
+
+
+PROGRAMS: Final = {name: Program(partial(later_runs, node)) for name, node in NODES.items()}
+BENCHMARK: Final = Benchmark("growth", PROGRAMS, (1_000_000, 10_000_000), write, show)

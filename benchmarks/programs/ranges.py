@@ -5,17 +5,27 @@ Read the sales, write them to a Delta table, find the band that holds the price,
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from benchmarks.programs.baseline import SCHEMA, session
-from benchmarks.programs.with_errata import SOURCE, place, run
+from benchmarks.answers import Answer, difference
+from benchmarks.benchmark import Benchmark, Program
+from benchmarks.cells import ratio, rows_of, seconds, section, share, table
+from benchmarks.job import WARM
+from benchmarks.programs.baseline import SCHEMA
+from benchmarks.programs.sales import write
+from benchmarks.programs.with_errata import PIPELINE, SOURCE, place
+from benchmarks.session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from benchmarks.job import Job
+    from benchmarks.results import Results
 
+ERRATA, BY_HAND, DUCKDB = "ranges-errata", "ranges-baseline", "ranges-duckdb"
+EACH, BUCKETS, CORRECTED = "each with each", "explicit buckets", "one band corrected"
 BANDS = 10_000
 LOWEST, HIGHEST = 100, 100_000
 """Prices in cents; the bands lie side by side, the last one without end in sight."""
@@ -55,7 +65,7 @@ def write_bands(path: Path) -> Path:
 def baseline(job: Job) -> None:
     """PySpark: the plain condition, and explicit buckets of one euro; each in a first run of a warm session."""
     with session(job) as spark:
-        for name, join in (("session warmed", in_buckets), ("first run, each with each", each_with_each), ("first run, explicit buckets", in_buckets)):
+        for name, join in (("session warmed", in_buckets), (EACH, each_with_each), (BUCKETS, in_buckets)):
             folder = job.folder()
             bands = write_bands(folder / "bands.csv")
             with job.lap(name):
@@ -64,6 +74,7 @@ def baseline(job: Job) -> None:
                 stored = spark.read.format("delta").load(str(folder / "records"))
                 found = join(stored, spark.read.csv(str(bands), schema="band BIGINT, low DOUBLE, high DOUBLE", header=True))
                 found.select("id", "band").orderBy("id").coalesce(1).write.csv(str(folder / "banded"), header=True)
+            check(folder / "banded", job.data, bands)
 
 
 def each_with_each(records: DataFrame, bands: DataFrame) -> DataFrame:
@@ -86,7 +97,54 @@ def with_errata(job: Job) -> None:
     for name, folder in job.first_runs():
         write_bands(folder / "bands.csv")
         place(job.data, folder, SOURCE.format(persist="boundaries").split("  - type: transform")[0] + COMBINE)
-        run(job, name, folder)
-    bands = (folder / "bands.csv").read_text(encoding="utf-8")
-    (folder / "bands.csv").write_text(bands.replace("\n17,", "\n17000,", 1), encoding="utf-8")
-    run(job, "one band corrected", folder)
+        job.run(name, folder / PIPELINE)
+    bands = folder / "bands.csv"
+    bands.write_text(bands.read_text(encoding="utf-8").replace("\n17,", "\n17000,", 1), encoding="utf-8")
+    job.run(CORRECTED, folder / PIPELINE)
+    check(folder / "banded.csv", job.data, bands)
+
+
+def in_duckdb(job: Job) -> None:
+    """The plain condition in DuckDB, over the files."""
+    for name, folder in job.first_runs():
+        bands = write_bands(folder / "bands.csv")
+        with job.lap(name):
+            banded(job.data, bands, folder / "banded.csv")
+
+
+def banded(sales: Path, bands: Path, place: Path) -> Answer:
+    """Each sale's band, by DuckDB."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        left, right = (connection.read_csv(str(file), header=True).set_alias(name) for file, name in ((sales, "s"), (bands, "b")))
+        found = left.join(right, "b.low <= s.price AND s.price < b.high", "left").project("s.id, b.band").order("id")
+        found.write_csv(str(place), header=True)
+        return Answer(place, tuple(map(str, found.types)))
+
+
+def check(found: Path, sales: Path, bands: Path) -> None:
+    """Raise SystemExit where the bands are not DuckDB's."""
+    if differs := difference(found, banded(sales, bands, bands.with_name("expected.csv")), ordered=False):
+        raise SystemExit(f"{found}: {differs}")
+
+
+TEXT: Final = ("Each sale's price band out of 10,000 bands, by `low <= price < high`; then one band gets another name. PySpark: the plain condition, and buckets of one euro.",)
+
+
+def show(results: Results) -> Iterator[str]:
+    """The pipeline beside the hand-written programs."""
+    yield from section("Joins by ranges", TEXT)
+    measured = results.among([ERRATA])
+    rows = []
+    for one in measured:
+        by_hand = [results.part(BY_HAND, one.engine, one.size, part) for part in (EACH, BUCKETS)]
+        duckdb, first, later = results.part(DUCKDB, "duckdb", one.size, WARM), one.part(WARM), one.part(CORRECTED)
+        figures = (seconds(first), *map(seconds, by_hand), seconds(duckdb), ratio(first, by_hand[1]), ratio(first, duckdb), share(later, first), ratio(later, duckdb))
+        rows.append((rows_of(one.size), one.engine, *figures))
+    heads = ("Errata", f"PySpark, {EACH}", f"PySpark, {BUCKETS}", "DuckDB", f"/ {BUCKETS}", "/ DuckDB", f"{CORRECTED}, of the first run", "/ DuckDB")
+    yield from table(("rows", "engine", *heads), rows, measured)
+
+
+PROGRAMS: Final = {DUCKDB: Program(in_duckdb, ("duckdb",)), BY_HAND: Program(baseline), ERRATA: Program(with_errata)}
+BENCHMARK: Final = Benchmark("ranges", PROGRAMS, (200_000,), write, show)

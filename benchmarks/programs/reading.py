@@ -10,12 +10,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from benchmarks.programs.baseline import SCHEMA, session
+from benchmarks.benchmark import Benchmark, Program
+from benchmarks.cells import ratio, rows_of, seconds, section, table
+from benchmarks.job import WARM
+from benchmarks.programs.baseline import SCHEMA
+from benchmarks.programs.sales import write
+from benchmarks.session import session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
     from benchmarks.job import Job
+    from benchmarks.results import Results
 
 COLUMNS = (("id", "int"), ("account", "string"), ("quantity", "int"), ("price", "float"), ("day", "date"))
 FORMATS: Final[dict[str, tuple[str, dict[str, Any]]]] = {"csv": ("csv", {}), "ndjson": ("json", {"format": "ndjson"})}
@@ -69,6 +75,23 @@ def with_errata(name: str, job: Job) -> None:
             records.write.format("delta").save(str(folder / "records"))
 
 
-PROGRAMS: Final[dict[str, Callable[[Job], None]]] = {
-    f"reading-{name}{kind}": partial(program, name) for name in FORMATS for kind, program in (("-baseline", baseline), ("", with_errata))
-}
+BASELINE: Final = "-baseline"
+PROGRAMS: Final = {f"reading-{name}{kind}": Program(partial(program, name)) for name in FORMATS for kind, program in ((BASELINE, baseline), ("", with_errata))}
+TEXT: Final = (
+    "A file of sales is read, and its records are written to a Delta table, by the reader of a source and by the engine's own (`spark.read` with the same columns and",
+    "types): cutting the file, reading it and writing the table, nothing else of a run. Warm; promised is at most 1.3 times as much as Spark's reader takes.",
+)
+
+
+def show(results: Results) -> Iterator[str]:
+    """Readers of sources beside the engines' readers."""
+    yield from section("Reading", TEXT)
+    measured = results.among(program for program in PROGRAMS if not program.endswith(BASELINE))
+    rows = []
+    for one in measured:
+        ours, own = one.part(WARM), results.part(one.program + BASELINE, one.engine, one.size, WARM)
+        rows.append((rows_of(one.size), one.engine, one.program.removeprefix("reading-"), seconds(ours), seconds(own), ratio(ours, own)))
+    yield from table(("rows", "engine", "format", "Errata's reader", "the engine's own", "ratio"), rows, measured)
+
+
+BENCHMARK: Final = Benchmark("reading", PROGRAMS, (1_000_000,), write, show)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from benchmarks.job import REPEATS
+from benchmarks.benchmark import Benchmark, Program
+from benchmarks.cells import rows_of, seconds, section, share, table
+from benchmarks.job import REPEATS, WARM
+from benchmarks.programs.sales import write
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from benchmarks.job import Job
+    from benchmarks.results import Results
 
+NAME: Final = "errata-rollback"
+FILE: Final = "pipeline.yaml"
+ROLLED_BACK, REPAIRED = "1 % rolled back", "ten groups repaired"
 FILES, GROUPS, BROKEN = 10, 1000, 10
 """Numbers of files, of groups in each, and of groups that fail in one of the two versions."""
 
@@ -56,23 +63,23 @@ nodes:
 
 def all_runs(job: Job) -> None:
     """First runs without failing records, first runs in which one group of a hundred fails, then ten of these groups repaired at a time."""
-    rows = sum(1 for _ in job.data.open("rb")) - 1
+    rows = int(job.size)
     good, bad = (job.data.with_name(f"{name}-{rows}") for name in ("lines", "lines-broken"))
     for number in range(FILES):
         write_lines(good / f"{number}.csv", rows // FILES, number, broken=0)
         write_lines(bad / f"{number}.csv", rows // FILES, number, broken=BROKEN)
     for name, folder in job.first_runs():
         place(good, folder)
-        run(job, name, folder, 0)
+        job.run(name, folder / FILE)
     for _ in range(REPEATS):
         folder = job.folder()
         place(bad, folder)
-        run(job, "1 % rolled back", folder, 2)
+        job.run(ROLLED_BACK, folder / FILE, code=2)
     for number in range(REPEATS):
         target = folder / "lines" / f"{number}.csv"
         target.unlink()
         target.hardlink_to(good / target.name)
-        run(job, "ten groups repaired", folder, 2)
+        job.run(REPAIRED, folder / FILE, code=2)
 
 
 def write_lines(path: Path, rows: int, number: int, *, broken: int) -> None:
@@ -101,14 +108,25 @@ def place(data: Path, folder: Path) -> None:
     (folder / "lines").mkdir()
     for file in data.glob("*.csv"):
         (folder / "lines" / file.name).hardlink_to(file)
-    (folder / "pipeline.yaml").write_text(PIPELINE, encoding="utf-8")
+    (folder / FILE).write_text(PIPELINE, encoding="utf-8")
 
 
-def run(job: Job, name: str, folder: Path, code: int) -> None:
-    """`errata run` in this process, measured as `name`; it has to end with `code`."""
-    from errata.cli import main
+TEXT: Final = (
+    "Lines of 10,000 sales in ten files, a correlation key, a transform and a relaxed aggregate, `persist: all`. One sale in a hundred has a line that",
+    "fails, so its lines are rolled back and listed in the DLQ; then ten sales of one file are repaired.",
+)
 
-    with job.lap(name):
-        found = main(["run", str(folder / "pipeline.yaml"), "--engine", job.engine, "--quiet"])
-    if found != code:
-        raise SystemExit(f"errata run ended with {found}, not with {code}")
+
+def show(results: Results) -> Iterator[str]:
+    """What rolling back costs: over a plain run of the same pipeline, and of it where groups are repaired."""
+    yield from section("Rollback", TEXT)
+    measured = results.among([NAME])
+    rows = []
+    for one in measured:
+        plain, back, repair = (one.part(part) for part in (WARM, ROLLED_BACK, REPAIRED))
+        more = None if back is None or plain is None else back - plain
+        rows.append((rows_of(one.size), one.engine, seconds(plain), seconds(back), share(more, plain), seconds(repair), share(repair, plain)))
+    yield from table(("rows", "engine", "plain", "1 % rolled back", "more", "ten groups repaired", "of the plain run"), rows, measured)
+
+
+BENCHMARK: Final = Benchmark("rollback", {NAME: Program(all_runs)}, (1_000_000,), write, show)

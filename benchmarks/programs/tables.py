@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from benchmarks.job import REPEATS
+from benchmarks.programs.with_errata import PIPELINE as FILE
 from benchmarks.programs.with_errata import ROWS_CORRECTED as ROWS
-from benchmarks.programs.with_errata import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,12 +64,12 @@ def _runs(job: Job, mode: str) -> None:
     """First runs, then in the last one's folder a thousand rows changed at a time."""
     for name, folder in job.first_runs():
         write_table(job.data, folder, mode)
-        run(job, name, folder)
+        job.run(name, folder / FILE)
     changes: tuple[tuple[str, Callable[[Path, int], None]], ...] = ((SCATTERED, correct_rows), (NEWEST, correct_newest), (ADDED, add_rows))
     for name, change in changes:
         for turn in range(REPEATS):
             change(folder / "sales", turn)
-            run(job, name, folder)
+            job.run(name, folder / FILE)
 
 
 def write_table(data: Path, folder: Path, mode: str = "upsert") -> None:
@@ -78,7 +78,7 @@ def write_table(data: Path, folder: Path, mode: str = "upsert") -> None:
 
     sales = pl.read_csv(data, try_parse_dates=True)
     sales.write_delta(folder / "sales", delta_write_options={"configuration": {"delta.enableChangeDataFeed": "true"}})
-    (folder / "pipeline.yaml").write_text(PIPELINE.replace("MODE", mode), encoding="utf-8")
+    (folder / FILE).write_text(PIPELINE.replace("MODE", mode), encoding="utf-8")
 
 
 def correct_rows(table: Path, turn: int) -> None:
@@ -86,8 +86,8 @@ def correct_rows(table: Path, turn: int) -> None:
     from deltalake import DeltaTable
 
     sales = DeltaTable(table)
-    every = sales.count() // ROWS
-    sales.update(predicate=f"id % {every} = {turn * 7 + 1}", updates={"quantity": "quantity + 1"})
+    every = max(sales.count() // ROWS, 1)
+    sales.update(predicate=f"id % {every} = {(turn * 7 + 1) % every}", updates={"quantity": "quantity + 1"})
 
 
 def correct_newest(table: Path, turn: int) -> None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from benchmarks.data import correct_one_price, correct_prices, write_sales
 from benchmarks.job import REPEATS, WARM
+from benchmarks.programs.baseline import check
 
 if TYPE_CHECKING:
     from benchmarks.job import Job
 
+PIPELINE: Final = "pipeline.yaml"
 ROWS_ADDED = 1000
 ROWS_CORRECTED = 1000
+NOTHING, ADDED, ONE_CORRECTED, CORRECTED = "nothing changed", "1,000 rows added", "one row corrected", "1,000 rows corrected"
+COMMANDS: Final = ("nothing changed, new process", "errata --help")
+"""Parts that are commands in processes of their own."""
 FILES = "      glob: data/*.csv\n"
 MERGE = "      merge: {{ strategy: snapshot, primary_key: [id] }}\n"
 SOURCE = """\
@@ -50,7 +53,9 @@ TOTALS = """\
       group_by: [account]
       cxl: |
         emit total = sum(total)
+        emit mean = avg(total)
         emit sales = count(*)
+        emit largest = max(total)
   - type: output
     name: result
     input: {result}
@@ -79,52 +84,54 @@ AVERAGE = """\
 
 def all_runs(job: Job) -> None:
     """First runs, then in the last one's folder: nothing changed, a file of 1000 rows added, one price of the large file corrected, and a thousand all over it."""
-    for name, folder in job.first_runs():
-        place(job.data, folder, SOURCE.format(persist="boundaries") + TOTALS.format(input="priced", result="totals"))
-        run(job, name, folder)
-    run(job, "nothing changed", folder)
-    for number in range(2, 5):
-        write_sales(folder / "data" / f"sales-{number}.csv", ROWS_ADDED, first=number * 10_000_000, seed=number)
-        run(job, "1,000 rows added", folder)
-    file = folder / "data" / job.data.name
-    for row in (17, 170_017, 700_017):
-        correct_one_price(file, row)
-        run(job, "one row corrected", folder)
-    _correct_all_over(job, file, folder)
+    folder = _first_runs(job, SOURCE)
+    job.run(NOTHING, folder / PIPELINE)
+    for number in range(1, REPEATS + 1):
+        write_sales(folder / "data" / f"sales-{number}.csv", ROWS_ADDED, first=number * 1_000_000_000, seed=number)
+        job.run(ADDED, folder / PIPELINE)
+    _corrections(job, folder)
     for _ in range(REPEATS):
-        in_a_new_process(job, "nothing changed, new process", "run", str(folder / "pipeline.yaml"), "--engine", job.engine)
-        in_a_new_process(job, "errata --help", "--help")
+        job.command(COMMANDS[0], "run", str(folder / PIPELINE), "--engine", job.engine, "--quiet")
+        job.command(COMMANDS[1], "--help")
 
 
 def keyed_runs(job: Job) -> None:
     """First runs of a snapshot under a primary key, then in the last one's folder: one price of the large file corrected, and a thousand all over it."""
+    _corrections(job, _first_runs(job, SOURCE.replace(FILES, FILES + MERGE)))
+
+
+def _first_runs(job: Job, source: str) -> Path:
+    """First runs, each checked. Returns the folder of the last one."""
     for name, folder in job.first_runs():
-        place(job.data, folder, SOURCE.replace(FILES, FILES + MERGE).format(persist="boundaries") + TOTALS.format(input="priced", result="totals"))
-        run(job, name, folder)
+        place(job.data, folder, source.format(persist="boundaries") + TOTALS.format(input="priced", result="totals"))
+        job.run(name, folder / PIPELINE)
+        check(folder / "totals.csv", job.data)
+    return folder
+
+
+def _corrections(job: Job, folder: Path) -> None:
     file = folder / "data" / job.data.name
-    sales = _sales_in(file)
-    for row in (17, sales // 6, sales // 2):
-        correct_one_price(file, row)
-        run(job, "one row corrected", folder)
-    _correct_all_over(job, file, folder)
+    for turn in range(REPEATS):
+        correct_one_price(file, 17 + turn * int(job.size) // REPEATS)
+        job.run(ONE_CORRECTED, folder / PIPELINE)
+    for turn in range(REPEATS):
+        correct_prices(file, scattered(job.size, turn))
+        job.run(CORRECTED, folder / PIPELINE)
+    check(folder / "totals.csv", *(folder / "data").glob("*.csv"))
 
 
-def _sales_in(file: Path) -> int:
-    return file.read_bytes().count(b"\n") - 1
-
-
-def _correct_all_over(job: Job, file: Path, folder: Path) -> None:
-    sales = _sales_in(file)
-    for turn in range(3):
-        correct_prices(file, range(1 + turn * 7, sales, sales // ROWS_CORRECTED))
-        run(job, "1,000 rows corrected", folder)
+def scattered(size: float, turn: int) -> range:
+    """A thousand rows all over a file, other ones each turn."""
+    sales = int(size)
+    return range(1 + turn * 7, sales, max(sales // ROWS_CORRECTED, 1))
 
 
 def first_run_keeping_all(job: Job) -> None:
     """First runs with the default `persist: all`, which keeps the changelog of the transform too."""
     for name, folder in job.first_runs():
         place(job.data, folder, SOURCE.format(persist="all") + TOTALS.format(input="priced", result="totals"))
-        run(job, name, folder)
+        job.run(name, folder / PIPELINE)
+        check(folder / "totals.csv", job.data)
 
 
 def six_nodes(job: Job) -> None:
@@ -133,32 +140,14 @@ def six_nodes(job: Job) -> None:
     for _ in range(REPEATS):
         folder = job.folder()
         place(job.data, folder, text)
-        in_a_new_process(job, "small, new process", "run", str(folder / "pipeline.yaml"), "--engine", job.engine)
+        job.command("small, new process", "run", str(folder / PIPELINE), "--engine", job.engine, "--quiet")
     for name, folder in job.first_runs():
         place(job.data, folder, text)
-        run(job, "small" if name == WARM else name, folder)
+        job.run("small" if name == WARM else name, folder / PIPELINE)
 
 
 def place(data: Path, folder: Path, pipeline: str) -> None:
     """Put the pipeline and its input (a link, no copy) into a folder."""
     (folder / "data").mkdir()
     os.link(data, folder / "data" / data.name)
-    (folder / "pipeline.yaml").write_text(pipeline, encoding="utf-8")
-
-
-def run(job: Job, name: str, folder: Path) -> None:
-    """`errata run` in this process, measured as `name`."""
-    from errata.cli import main
-
-    with job.lap(name):
-        code = main(["run", str(folder / "pipeline.yaml"), "--engine", job.engine, "--quiet"])
-    if code:
-        raise SystemExit(f"errata run ended with {code}")
-
-
-def in_a_new_process(job: Job, name: str, *arguments: str) -> None:
-    """The `errata` command as a person starts it, measured as `name`."""
-    command = Path(sys.executable).with_name("errata")
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}  # a person has the modules compiled
-    with job.lap(name):
-        subprocess.run([command, *arguments], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+    (folder / PIPELINE).write_text(pipeline, encoding="utf-8")

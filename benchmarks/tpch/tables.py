@@ -10,14 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-LINES_OF_SCALE_1: Final = 6_000_000
-SHARE: Final = 1000
-"""With each version one order, or one price, of a thousand changes."""
 GENERATOR: Final = "tpchgen-cli"
 FIRST: Final = "first run"
 VERSIONS: Final = (FIRST, "orders inserted", "orders deleted", "prices corrected")
-INSERTED, DELETED, CORRECTED = 500, 250, 100
-"""Which one of `SHARE` orders or prices changes."""
+INSERTED, DELETED, CORRECTED = 0.5, 0.25, 0.1
+"""Which one of the `share` orders or prices changes, as a place among them."""
 
 Change = Callable[[bytes, str], bytes]
 """The new bytes of a table, from its bytes and its name."""
@@ -36,8 +33,23 @@ COLUMNS: Final[Mapping[str, str]] = {
     ),
 }
 """The columns of each table, in their order."""
+SMALL_NUMBERS: Final = ("l_linenumber", "o_shippriority", "p_size", "ps_availqty")
+AMOUNTS: Final = ("l_quantity", "l_discount", "l_tax", "l_extendedprice", "o_totalprice", "p_retailprice", "ps_supplycost", "c_acctbal", "s_acctbal")
 LINES_OF_ORDERS: Final = ("orders", "lineitem")
 PRICES: Final[Mapping[str, str]] = {"lineitem": "l_extendedprice", "orders": "o_totalprice", "partsupp": "ps_supplycost"}
+
+
+def duckdb_type(column: str) -> str:
+    """The type of a column in DuckDB."""
+    if column in AMOUNTS:
+        return "DECIMAL(15,2)"
+    if column.endswith("date"):
+        return "DATE"
+    return "BIGINT" if column.endswith("key") or column in SMALL_NUMBERS else "VARCHAR"
+
+
+TABLES: Final[Mapping[str, Mapping[str, str]]] = {table: {column: duckdb_type(column) for column in columns.split()} for table, columns in COLUMNS.items()}
+"""The columns of each table with their types in DuckDB."""
 
 
 def generator() -> str | None:
@@ -45,7 +57,7 @@ def generator() -> str | None:
     return shutil.which(GENERATOR, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
 
 
-def write_versions(folder: Path, scale: float, share: int = SHARE) -> Path:
+def write_versions(folder: Path, scale: float, share: int) -> Path:
     """Write a folder `0` to `3` for each version, of all tables; a folder that is there already is kept. Returns `folder`.
 
     Args:
@@ -82,20 +94,10 @@ def write_versions(folder: Path, scale: float, share: int = SHARE) -> Path:
     return folder
 
 
-def place(version: Path, folder: Path) -> None:
-    """Put links to the tables of a version into a folder, and replace what differs."""
-    folder.mkdir(exist_ok=True)
-    for table in COLUMNS:
-        source, target = version / f"{table}.csv", folder / f"{table}.csv"
-        if not (target.exists() and target.samefile(source)):
-            target.unlink(missing_ok=True)
-            target.hardlink_to(source)
-
-
-def _orders(whole: Path, share: int, place: int) -> frozenset[bytes]:
+def _orders(whole: Path, share: int, place: float) -> frozenset[bytes]:
     """The keys of one order of `share`."""
     keys = [line.partition(b",")[0] for line in _lines((whole / "orders.csv").read_bytes())[1:]]
-    return frozenset(keys[place * share // SHARE :: share])
+    return frozenset(keys[int(place * share) :: share])
 
 
 def _without(data: bytes, orders: frozenset[bytes]) -> bytes:
@@ -113,7 +115,7 @@ def _with_other_prices(data: bytes, table: str, share: int) -> bytes:
 
     def corrected(lines: Iterable[bytes]) -> Iterator[bytes]:
         for number, line in enumerate(lines):
-            if number % share == CORRECTED * share // SHARE:
+            if number % share == int(CORRECTED * share):
                 cells = line.split(b",", at + 1)
                 cents = int(cells[at].replace(b".", b"")) // 2 + 1
                 cells[at] = b"%d.%02d" % divmod(cents, 100)

@@ -1,0 +1,14 @@
+"""All benchmarks, in the order of the page, and their programs by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from benchmarks.benchmark import Benchmark, Program
+from benchmarks.programs import first_runs, growth, memory, ranges, reading, rollback, sales, small, small_runs, tpch
+
+BENCHMARKS: Final[Mapping[str, Benchmark]] = {
+    module.BENCHMARK.name: module.BENCHMARK for module in (sales, memory, small, small_runs, rollback, reading, first_runs, growth, ranges, tpch)
+}
+PROGRAMS: Final[Mapping[str, Program]] = {name: program for benchmark in BENCHMARKS.values() for name, program in benchmark.programs.items()}
