@@ -1,7 +1,7 @@
 # Each target makes the environment that it needs, from the lock files, and nothing has to be installed by hand
 # but Python 3.11. A stamp file in .venv says which lock file the environment was made from.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo fast test servers deep deeptests deepcases lint types contracts conformance integrations bench docs site lock clean
+.PHONY: help setup demo fast test servers deep deeptests deepcases lint types contracts conformance integrations bench docs site wheel lock clean
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
@@ -91,11 +91,15 @@ integrations: $(BIN)/.develop ## the adapters for orchestrators with the real li
 bench: $(BIN)/.develop ## Errata against hand-written PySpark and DuckDB; writes benchmarks/README.md
 	$(BIN)/python -m benchmarks $(ARGS)
 
-docs: $(BIN)/.develop ## run each command that the documents show and write its answer below it; write the page of all keys
+docs: $(BIN)/.develop ## run each command that the documents show and write its answer below it; write the generated pages and pictures
 	$(BIN)/python -m tests.documents --write $(ARGS)
 
 site: $(BIN)/.develop ## the documents as a site, build/site/index.html; needs no network
 	$(BIN)/python -m tests.site.build
+
+wheel: $(BIN)/.develop ## a wheel to install elsewhere, dist/errata-*.whl
+	rm -rf dist
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
 
 lock: $(BIN)/python ## resolve the lock files again
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv

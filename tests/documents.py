@@ -2,9 +2,10 @@
 
 A fenced block of the kind `console` holds commands, each after `$ `, and below each what it writes. The blocks of a document
 are run one after the other in one folder, which holds a fresh copy of `examples/`, on the engine that is chosen for so little work. `...` stands for any text of a line, and
-on a line of its own for any lines. A block of the kind `pycon` is run by doctest in the same folder. Where the shell has nothing to do, `errata` is
+on a line of its own for any lines. A block of the kind `pycon` is run by doctest in the same folder. A block with a title, ```csv title="shop/sales.csv",
+is a file, which is written when its turn comes. A page that begins with `<!-- continues: PAGE -->` goes on where that page ends. Where the shell has nothing to do, `errata` is
 called in this process, which has loaded what a new one would have to load each time; the commands of README.md are always run by a shell.
-`python -m tests.documents --write` puts the answers of today into the documents, and writes the page of all keys.
+`python -m tests.documents --write` puts the answers of today into the documents, and writes the generated pages and pictures (`tests/site/generated.py`).
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from io import StringIO
 from pathlib import Path
 from unittest import mock
 
-from tests.keys_page import PAGE as KEYS
-from tests.keys_page import markdown
+from tests.site import generated
 
 ROOT = Path(__file__).parents[1]
-BLOCK = re.compile(r"^```(console|pycon)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r'^```(console|pycon|\w+ title="[^"\n]+")\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+CONTINUES = re.compile(r"<!-- continues: (\S+) -->\n")
 PLAIN = re.compile(r"""errata ([^|&;<>$`*?~\\]+?)(; echo "exit code \$\?")?""")
 SECONDS = re.compile(r"\d+\.\d+ ?s\b")
 VARIES = "..."
@@ -36,11 +37,16 @@ VARIES = "..."
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A command of a document, what the document says that it writes, and where (the line of the command)."""
+    """A command of a document, what the document says that it writes, and where (the line of the command).
+
+    Args:
+        file: the text of a file; `command` is then its path
+    """
 
     command: str
     answer: list[str]
     line: int
+    file: str | None = None
 
 
 def documents() -> list[Path]:
@@ -57,6 +63,9 @@ def commands_of(block: re.Match[str], line: int) -> Iterator[Shown]:
     if block[1] == "pycon":
         yield Shown(python_command(block[2]), [], line)
         return
+    if block[1] != "console":
+        yield Shown(block[1].split('"')[1], [], line, block[2])
+        return
     lines = block[2].splitlines()
     starts = [number for number, text in enumerate(lines) if text.startswith("$ ")]
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
@@ -67,11 +76,24 @@ def python_command(block: str) -> str:
     return f"cat > session.txt <<'END'\n{block}END\npython -m doctest -o ELLIPSIS session.txt"
 
 
-def workplace(folder: Path) -> Path:
-    """Lay out what the commands of a document find: the examples as they are, with nothing that a run has left behind."""
+def workplace(folder: Path, document: Path | None = None) -> Path:
+    """Lay out what the commands of a document find: the examples as they are, with nothing that a run has left behind, and what a page before it leaves."""
     leavings = shutil.ignore_patterns("out", ".errata", "__pycache__")
     shutil.copytree(ROOT / "examples", folder / "examples", ignore=leavings)
+    if document is not None and (before := CONTINUES.match(document.read_text(encoding="utf-8"))):
+        for shown in commands((document.parent / before[1]).read_text(encoding="utf-8")):
+            perform(shown, folder)
     return folder
+
+
+def perform(shown: Shown, folder: Path, *, anew: bool = False) -> list[str]:
+    """Write the file, or run the command and return its answer."""
+    if shown.file is None:
+        return answer(shown.command, folder, anew=anew)
+    path = folder / shown.command
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(shown.file, encoding="utf-8")
+    return []
 
 
 def answer(command: str, folder: Path, *, anew: bool = False) -> list[str]:
@@ -119,7 +141,9 @@ def rewritten(text: str, folder: Path) -> str:
     """The document with the answer of today wherever the one shown does not match."""
 
     def block_again(block: re.Match[str]) -> str:
-        if block[1] == "pycon":
+        if block[1] != "console":
+            for shown in commands_of(block, 0):
+                perform(shown, folder)
             return block[0]
         lines = []
         for shown in commands_of(block, 0):
@@ -133,14 +157,17 @@ def rewritten(text: str, folder: Path) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", required=True, help="put the answers of today into the documents")
-    parser.add_argument("document", nargs="*", type=Path, default=documents())
-    for document in parser.parse_args().document:
-        if document.resolve() == KEYS:
-            KEYS.write_text(markdown(), encoding="utf-8")
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            document.write_text(rewritten(document.read_text(encoding="utf-8"), workplace(Path(folder))), encoding="utf-8")
-            print(document)
+    parser.add_argument("document", nargs="*", type=Path, help="the documents; by default all, the generated pages and pictures too")
+    named = [path.resolve() for path in parser.parse_args().document]
+    made = generated.pages()
+    generated.write({path: text for path, text in made.items() if not named or path in named})
+    generated.write({} if named else generated.drawn())
+    for document in named or documents():
+        if document not in made:
+            with tempfile.TemporaryDirectory() as folder:
+                place = workplace(Path(folder), document)
+                document.write_text(rewritten(document.read_text(encoding="utf-8"), place), encoding="utf-8")
+                sys.stdout.write(f"{document}\n")
 
 
 if __name__ == "__main__":

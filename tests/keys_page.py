@@ -20,6 +20,7 @@ from operators.core import registry
 from storage import formats
 from storage.formats.envelope import Envelope
 from storage.formats.fixed_width.layout import Layout
+from tests.site import codes_pages
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -32,8 +33,9 @@ INTRODUCTION = """\
 Every key of pipeline files and of the files beside them, by place. This page is made from the models that read the files: `make docs` writes it.
 
 * `[]` in a place is an entry of a list, `*` any name of a map. A key without a default is *required*, or has no value where the column is empty.
-* Codes are the diagnostics that name the key: `errata explain --code E210`. An unknown key is CFG-001, a missing one CFG-002, a value of a wrong type
+* Codes are the [diagnostics](diagnostics/README.md) that name the key. An unknown key is CFG-001, a missing one CFG-002, a value of a wrong type
   CFG-003, a value that is not allowed CFG-004.
+* No version was released yet, so every key is there since 0.1.0.
 * Most texts of a pipeline file may hold `${NAME}`, an environment variable: [pipeline files](pipeline-files.md#yaml).
 """
 WORDS = {"string": "text", "integer": "integer", "number": "number", "boolean": "true or false", "object": "map", "array": "list", "null": "null"}
@@ -214,7 +216,7 @@ def _cells(section: Section, key: Key) -> Iterator[str]:
     yield section.type_of(key.schema)
     yield "required" if key.required else shown
     yield _escaped(CODES.sub(".", key.description))
-    yield ", ".join(key.codes)
+    yield ", ".join(f"[{code}](diagnostics/{codes_pages.address(code)})" for code in key.codes)
 
 
 def _escaped(text: str) -> str:

@@ -6,16 +6,17 @@ import re
 
 import pytest
 
-from tests.documents import ROOT, answer, commands, documents, matches, workplace
+from tests.documents import ROOT, commands, documents, matches, perform, workplace
+from tests.site import generated
 
 CLAIM = re.compile(r"(?m)^\* ")
 
 
 @pytest.mark.parametrize("document", documents(), ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_each_command_answers_as_shown(document, tmp_path):
-    folder = workplace(tmp_path)
+    folder = workplace(tmp_path, document)
     for shown in commands(document.read_text(encoding="utf-8")):
-        written = answer(shown.command, folder, anew=document == ROOT / "README.md")
+        written = perform(shown, folder, anew=document == ROOT / "README.md")
         assert matches(shown.answer, written), f"{document.name}:{shown.line}: $ {shown.command}\n" + "\n".join(written)
 
 
@@ -40,3 +41,9 @@ def test_the_comparison_can_fail():
 
 def test_the_readme_makes_five_claims():
     assert len(CLAIM.findall((ROOT / "README.md").read_text(encoding="utf-8").split("## What holds")[1].split("\n## ")[0])) == 5
+
+
+def test_the_pictures_are_drawn_from_the_examples():
+    stale = [path.name for path, text in generated.drawn().items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    assert stale == [], "run: make docs"
+    assert {path.name for path in (ROOT / "docs" / "pictures").iterdir()} == {path.name for path in generated.drawn()}

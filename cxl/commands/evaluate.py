@@ -31,7 +31,7 @@ from cxl.values.failure import CxlFailure
 @click.option("--field", "fields", multiple=True, metavar="NAME=VALUE", help="A field; the type is inferred from the value.")
 @click.option("--record", metavar="JSON", help="The record as a JSON object; - reads it from standard input.")
 @click.option("--jsonl", is_flag=True, help="Cases on standard input, one JSON object a line; answers on standard output.")
-@click.option("--backend", type=click.Choice(["interpreter", "spark"]), default="interpreter", show_default=True)
+@click.option("--backend", type=click.Choice(["interpreter", "spark"]), default="interpreter", show_default=True, help="What evaluates the program.")
 @click.option(
     "--engine", type=click.Choice(["auto", "spark", "sail"]), default="auto", envvar="ERRATA_ENGINE", help="Engine of the spark backend."
 )

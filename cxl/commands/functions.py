@@ -16,7 +16,7 @@ _PREFIXES = {"method": ".", "aggregate": "", "window": "$window."}
 
 @click.command(name="fn")
 @click.argument("name", required=False)
-@click.option("--format", "form", type=click.Choice(["text", "json", "jsonl", "csv"]), default="text", show_default=True)
+@click.option("--format", "form", type=click.Choice(["text", "json", "jsonl", "csv"]), default="text", show_default=True, help="How the list is printed.")
 @common_options
 def command(name: str | None, form: str) -> int:
     """List every builtin, or explain the ones called NAME."""

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.site.drawing import SITE_STYLE
 from tests.site.pages import ROOT, Copy, navigation
 
 SITE = ROOT / "build" / "site"
@@ -21,6 +22,7 @@ SETTINGS = Path(__file__).with_name("zensical.toml")
 OWN = ("site.css", "worker.js")
 SHIM = "https://unpkg.com/iframe-worker/shim"
 """What Zensical loads for the search of pages that are opened from a disk; `worker.js` takes its place."""
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 LOADED = re.compile(r"""<(?:script|link|img|iframe|source|video|audio)\b[^>]*\b(?:src|href|srcset)=["']?((?:https?:)?//[^\s"'>]+)|@import\s+["'](https?:[^"']+)|url\(["']?((?:https?:)?//[^)"']+)""")
 
 
@@ -45,13 +47,15 @@ def build(sources: Path = SOURCES, site: Path = SITE) -> None:
     Copy(sources / "docs").write()
     for name in OWN:
         shutil.copy(Path(__file__).with_name(name), sources / "docs" / name)
-    menu = [{"Errata": "README.md"} if entry == "README.md" else entry for entry in navigation()]
+    with (sources / "docs" / "site.css").open("a", encoding="utf-8") as file:
+        file.write(SITE_STYLE)
+    menu = [{"Home": "README.md"} if entry == "README.md" else entry for entry in navigation()]
     settings = SETTINGS.read_text(encoding="utf-8").replace("nav = []", f"nav = {toml(menu)}")
     (sources / "zensical.toml").write_text(settings, encoding="utf-8")
     command = [Path(sys.executable).with_name("zensical"), "build", "--strict", "--clean", "--config-file", sources / "zensical.toml"]
     done = subprocess.run(command, cwd=sources, capture_output=True, text=True, timeout=300, check=False)
     if done.returncode:
-        raise SystemExit(done.stdout + done.stderr)
+        raise SystemExit(COLOURS.sub("", done.stdout + done.stderr).partition("Traceback")[0])
     shutil.move(sources / "site", site)
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")

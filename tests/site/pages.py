@@ -18,6 +18,7 @@ DOCS = ROOT / "docs"
 LINK = re.compile(r"(\]\()([^)\s#:]+)(#[^)\s]+)?(\))")
 PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+\.svg)\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+TITLED = re.compile(r'^```\w+ title="([^"\n]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 LANGUAGES = {".yaml": "yaml", ".csv": "text", ".sh": "bash", ".py": "python", ".json": "json", ".toml": "toml", ".service": "ini", ".timer": "ini"}
 
@@ -27,6 +28,11 @@ def tracked() -> frozenset[str]:
     """Return the files of the repository, as paths from its root."""
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True)
     return frozenset(name for name in listed.stdout.splitlines() if (ROOT / name).is_file())
+
+
+def titled(page: Path) -> list[tuple[str, str]]:
+    """Return the files that a page shows, path and text, in order: blocks with a title."""
+    return TITLED.findall(page.read_text(encoding="utf-8"))
 
 
 def title(page: Path) -> str:

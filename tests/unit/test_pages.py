@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from errata.project.workspace import find_workspace
+
 ROOT = Path(__file__).parents[2]
 LINK = re.compile(r"\]\(([^)\s#:]*)(?:#([^)\s]+))?\)")
 PAGE = re.compile(r"\bdocs/[\w/-]+\.md\b")
@@ -47,3 +49,11 @@ def test_pages_that_the_code_names_exist():
 def test_files_that_pages_name_exist(page):
     named = set(PLACE.findall(CODE.sub("", page.read_text(encoding="utf-8"))))
     assert {name for name in named if not (ROOT / name).exists()} == set()
+
+
+@pytest.mark.disk
+def test_the_example_of_the_workspace_file_is_one(tmp_path):
+    page = (ROOT / "docs" / "reference" / "environment.md").read_text(encoding="utf-8")
+    text = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[-1].replace("/var/lib/errata/spill", tmp_path.as_posix())
+    (tmp_path / "errata.toml").write_text(text, encoding="utf-8")
+    assert find_workspace(tmp_path / "pipeline.yaml").settings.state.path == "state"

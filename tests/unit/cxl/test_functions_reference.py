@@ -38,7 +38,7 @@ def test_every_example_holds_as_a_column() -> None:
 
 
 def test_the_page_is_what_the_registry_says() -> None:
-    assert PAGE.read_text(encoding="utf-8") == markdown(), "run: python -m cxl.commands.reference > docs/reference/cxl/functions.md"
+    assert PAGE.read_text(encoding="utf-8") == markdown(), "run: python -m tests.documents --write docs/reference/cxl/functions.md"
 
 
 @pytest.mark.parametrize("entry", [entry for entry in all_builtins() if entry.kind == "method"], ids=lambda entry: f"{entry.name}-{entry.category}")
