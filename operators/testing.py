@@ -116,6 +116,7 @@ class Memory:
     deltas: list[pa.Table] = field(default_factory=list)
     own: pa.Table | None = None
     states: pa.Table | None = None
+    remarks: list[str] = field(default_factory=list)
 
     def answer(self, deltas: Sequence[pa.Table]) -> pa.Table:
         """Return the operator's consolidated answer to the deltas of its inputs, and store it."""
@@ -184,6 +185,10 @@ class Memory:
     def materialized(self, rows: Rows | DataFrame, *, condensed: bool = False) -> Rows:
         """The rows on the driver."""
         return (rows if isinstance(rows, Rows) else self.rows(rows)).on_driver()
+
+    def remark(self, text: str) -> None:
+        """Keep what the operator tells of."""
+        self.remarks.append(text)
 
     def to_driver_if_small(self, frame: DataFrame) -> Rows:
         """The rows on the driver, where deltas count as small."""

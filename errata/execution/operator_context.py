@@ -121,3 +121,7 @@ class NodeContext:
         """The rows of a frame, on the driver where the inputs' deltas are small."""
         brought = any(not self.run.done[name].empty for name, _ in self.node.inputs) and self.run.small_deltas(self.node)
         return self.rows(frame).on_driver() if self._small or brought else self.rows(frame)
+
+    def remark(self, text: str) -> None:
+        """Tell the user at the end of the run, as a warning."""
+        self.run.remarks.setdefault(self.node.name, []).append(text)

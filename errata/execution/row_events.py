@@ -119,7 +119,8 @@ def soft_checks(node: Node) -> list[Check]:
 
 
 def warnings(run: RunState, node: Node) -> Iterator[str]:
-    """Warnings about the rows of a node's delta, with the number of records."""
+    """Warnings about the rows of a node's delta, with the number of records, and what its operator remarked."""
+    yield from run.remarks.get(node.name, ())
     rows = run.net_delta(node)
     if rows is not None:
         yield from (text for told in (_failed_checks, _cut_arrays) for text in told(run, node, rows))

@@ -14,6 +14,7 @@ from errata.plan.correlation import splitting, takers
 from errata.plan.plan import Node, Plan
 from errata.plan.variable_scopes import Scoping, entry_names, joins_inputs
 from errata.project.compositions.expand import EnclosingPipeline, Expansion, expand
+from errata.project.correction_files import read_corrections
 from errata.project.findings import Findings, NodeReporter
 from errata.project.model import PipelineFile, check_paths
 from errata.project.validation import model_problems
@@ -58,6 +59,7 @@ def make_plan(
     check_paths(document, model, settings, findings)
     expansion = expand(document, EnclosingPipeline(findings, settings.variables, environment, layers or {}))
     ordered = _ordered(_unique(expansion.specs, findings), expansion, findings)
+    settings = replace(settings, corrections=read_corrections(ordered, settings, findings))
     nodes = bind_all(ordered, settings, findings, expansion)
     check_whole(nodes, findings)
     check_dlq(document, model, nodes, findings)

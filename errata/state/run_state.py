@@ -73,6 +73,7 @@ class RunState:
         folded: Op rows of each node that compactions took away.
         condensed: Nodes whose many rows turned out to come to few accumulators.
         wide_sums: Nodes whose sums met values beyond their limbs, in this run or an earlier one.
+        remarks: Warnings of operators, by the name of the node.
     """
 
     engine: Engine
@@ -87,6 +88,7 @@ class RunState:
     folded: Mapping[str, int] = field(default_factory=dict)
     condensed: set[str] = field(default_factory=set)
     wide_sums: set[str] = field(default_factory=set)
+    remarks: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def plan(self) -> Plan:

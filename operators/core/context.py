@@ -82,3 +82,6 @@ class OperatorContext(Protocol):
 
     def to_driver_if_small(self, frame: DataFrame) -> Rows:
         """The rows of a frame, on the driver where the inputs' deltas are small. The frame has at most one row for each row of a delta."""
+
+    def remark(self, text: str) -> None:
+        """Tell the user at the end of the run, as a warning."""

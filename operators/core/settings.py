@@ -1,6 +1,6 @@
 """What the planner hands to a node: its place in the pipeline, its configuration, the pipeline's settings."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
@@ -69,6 +69,7 @@ class PipelineSettings:
         source_defaults: Defaults of `$source` variables that a channel sets for one source, by source and name.
         fetched: Folder of the fetched records of services and answers of databases.
         connections: Databases by the names that `errata.toml` gives them.
+        corrections: What the files of each corrections node say.
     """
 
     name: str
@@ -83,6 +84,7 @@ class PipelineSettings:
     modules: Modules = NO_MODULES
     fetched: Path | None = None
     connections: Mapping[str, Connection] = field(default_factory=dict)
+    corrections: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
 
 def check_path(text: str, place: tuple[str | int, ...], report: Callable[..., Any], settings: PipelineSettings, *, pattern: bool = False) -> bool:

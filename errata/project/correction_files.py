@@ -1,0 +1,212 @@
+"""Files of corrections: YAML, CSV and workbooks beside the pipeline, read as written, with the place of everything in them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from cxl.diagnostics.diagnostics import Diagnostic as CxlDiagnostic
+from cxl.diagnostics.source import Origin, Position, Span, TextOrigin
+from errata.core.diagnostics import Diagnostic, from_cxl
+from errata.project.findings import Findings
+from errata.project.validation import model_problems
+from errata.yaml import Document, read_yaml
+from errata.yaml.nodes import Key
+from operators.core.settings import NodeSpec, PipelineSettings
+from operators.corrections.entries import CorrectionEntry, EntryPath, WrittenCorrection
+
+TEXT, SHEETS, YAML = (".csv",), (".xlsx", ".xlsm", ".ods"), (".yaml", ".yml")
+_WORDS: Final = ("column", "from", "to", "retract", "reason", "author", "ticket", "status")
+"""Columns of a table of corrections; all others are those of the key, which may stand as `key.NAME` too."""
+_TRUE: Final = ("true", "yes", "1")
+MOST_BYTES: Final = 64 << 20
+
+
+def read_corrections(specs: Iterable[NodeSpec], settings: PipelineSettings, findings: Findings) -> dict[str, Sequence[WrittenCorrection]]:
+    """What the files of each corrections node say. Files that cannot be read, and entries that are none, are reported."""
+    return {spec.name: list(_Files(spec, settings, findings).entries()) for spec in specs if spec.kind == "corrections" and spec.config is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """The files of one node."""
+
+    spec: NodeSpec
+    settings: PipelineSettings
+    findings: Findings
+
+    def entries(self) -> Iterator[WrittenCorrection]:
+        """All corrections, by file and in the order of each."""
+        for path in self._paths():
+            name = path.relative_to(self.settings.folder).as_posix() if path.is_relative_to(self.settings.folder) else str(path)
+            if path.suffix.lower() in YAML:
+                yield from self._of_yaml(path, name)
+            elif path.suffix.lower() in (*TEXT, *SHEETS):
+                yield from self._of_table(path, name)
+            else:
+                self._refuse(f"'{name}' is no file of corrections", "its name ends in .yaml, .csv or .xlsx")
+
+    def _paths(self) -> list[Path]:
+        text = str(self.spec.config.path)
+        if not any(sign in text for sign in "*?["):
+            if not (self.settings.folder / text).is_file():
+                self._refuse(f"there is no file '{text}'", "make it, empty if there is nothing to correct, or name a pattern such as corrections/*.yaml")
+                return []
+            return [self.settings.folder / text]
+        try:
+            return sorted(path for path in self.settings.folder.glob(text) if path.is_file() and not path.name.startswith("."))
+        except (ValueError, NotImplementedError) as error:
+            self._refuse(f"'{text}' is no pattern of files: {error}")
+            return []
+
+    def _refuse(self, message: str, help_text: str | None = None) -> None:
+        self.findings.node(self.spec.document, self.spec.path, self.spec.name).report("E480", message, ("config", "path"), help=help_text)
+
+    # -- YAML
+
+    def _of_yaml(self, path: Path, name: str) -> Iterator[WrittenCorrection]:
+        document = read_yaml(path, env={})
+        self.findings.diagnostics.extend(document.diagnostics)
+        if any(one.severity == "error" for one in document.diagnostics) or document.value is None:
+            return
+        if not isinstance(document.value, list):
+            self.findings.diagnostics.append(document.error((), "E480", "a file of corrections is a list", help="begin each correction with '- key:'", node=self.spec.name))
+            return
+        origin = TextOrigin(document.source.text, document.file)
+        for at, value in enumerate(document.value):
+            try:
+                entry = CorrectionEntry.model_validate(value)
+            except ValidationError as error:
+                self.findings.diagnostics.extend(model_problems(error, document, (at,), CorrectionEntry, node=self.spec.name))
+                continue
+            spans = dict(_spans(document, at, entry))
+            yield WrittenCorrection(entry, name, origin.locate(spans[()].start).line, origin, spans)
+
+    # -- tables
+
+    def _of_table(self, path: Path, name: str) -> Iterator[WrittenCorrection]:
+        try:
+            rows = list(_sheet(path) if path.suffix.lower() in SHEETS else _cells(path))
+        except _UnreadableError as error:
+            self._refuse(f"'{name}' cannot be read: {error}", error.help)
+            return
+        for line, cells, origin, span in rows:
+            written = self._of_row(cells, name, line, origin, span)
+            if isinstance(written, WrittenCorrection):
+                yield written
+            else:
+                self.findings.diagnostics.append(written)
+
+    def _of_row(self, cells: Mapping[str, Any], name: str, line: int, origin: Origin, span: Span) -> WrittenCorrection | Diagnostic:
+        key = {given.removeprefix("key."): value for given, value in cells.items() if given not in _WORDS}
+        value: dict[str, Any] = {word: cells[word] for word in ("reason", "author", "ticket", "status") if cells.get(word) not in (None, "")}
+        value |= {"key": key, "retract": str(cells.get("retract") or "").strip().lower() in _TRUE}
+        if cells.get("column"):
+            value["set"] = {cells["column"]: {"from": cells.get("from"), "to": cells.get("to")}}
+        try:
+            entry = CorrectionEntry.model_validate(value)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            told = f"'{first['loc'][-1] if first['loc'] else 'the row'}': {first['msg'][:1].lower()}{first['msg'][1:]}"
+            return from_cxl(CxlDiagnostic("E480", told, span, help="a row has the columns of the key, and column, from, to, reason", origin=origin), node=self.spec.name)
+        return WrittenCorrection(entry, name, line, origin, {(): span}, in_table=True)
+
+
+def _spans(document: Document, at: int, entry: CorrectionEntry) -> Iterator[tuple[EntryPath, Span]]:
+    """The places of the parts of an entry in the text of its file."""
+    keys = [("key", name) for name in entry.key] if isinstance(entry.key, Mapping) else []
+    cells = [("set", name) for name in entry.set]
+    for path in ((), ("key",), *keys, *cells, *((*cell, side) for cell in cells for side in ("from", "to"))):
+        node = document.node_at((at, *path))
+        if node is not None and not isinstance(node, Key):
+            yield path, Span(node.start, max(node.end, node.start + 1))
+
+
+class _UnreadableError(Exception):
+    """A table that cannot be read."""
+
+    def __init__(self, message: str, help_text: str | None = None) -> None:
+        super().__init__(message)
+        self.help = help_text
+
+
+_Row = tuple[int, Mapping[str, Any], Origin, Span]
+
+
+def _cells(path: Path) -> Iterator[_Row]:
+    """The rows of a CSV file; empty cells are null."""
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise _UnreadableError(f"it is larger than {MOST_BYTES >> 20} MB")
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _UnreadableError(str(error) if isinstance(error, OSError) else "it is no UTF-8", "save it as CSV in UTF-8") from None
+    origin = TextOrigin(text, str(path))
+    starts = [0, *(at + 1 for at, sign in enumerate(text) if sign == "\n")]
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        header: list[str] | None = None
+        before = 0
+        for row in reader:
+            line, before = before + 1, reader.line_num
+            if not any(row):
+                continue
+            if header is None:
+                header = [name.strip() for name in row]
+                continue
+            if len(row) > len(header):
+                raise _UnreadableError(f"line {line} has {len(row)} cells, the header {len(header)}")
+            span = Span(starts[line - 1], starts[line - 1] + len(origin.line_text(line)))
+            yield line, dict(zip(header, [cell or None for cell in row], strict=False)), origin, span
+    except csv.Error as error:
+        raise _UnreadableError(f"line {reader.line_num}: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _SheetRow:
+    """The place of a row of a sheet. A workbook has no text to show."""
+
+    file: str
+    row: int
+
+    def locate(self, offset: int) -> Position:
+        """The row."""
+        return Position(self.file, self.row, 1)
+
+    def line_text(self, line: int) -> str:
+        """Nothing."""
+        return ""
+
+
+def _sheet(path: Path) -> Iterator[_Row]:
+    """The rows of a workbook's first sheet."""
+    if find_spec("fastexcel") is None:
+        raise _UnreadableError("workbooks need the library fastexcel, which is not installed", "pip install 'errata[excel]'")
+    import fastexcel
+
+    try:
+        sheet = fastexcel.read_excel(path).load_sheet(0, header_row=None)
+        table = sheet.to_arrow().to_pylist()
+    except Exception as error:
+        raise _UnreadableError(" ".join(str(error).split())[:200], "save it as .xlsx, without a password") from None
+    rows = [(at, list(row.values())) for at, row in enumerate(table, 1)]
+    if not rows:
+        return
+    header = ["" if name is None else str(name).strip() for name in rows[0][1]]
+    for at, values in rows[1:]:
+        if any(value not in (None, "") for value in values):
+            yield at, {name: _plain(value) for name, value in zip(header, values, strict=True) if name}, _SheetRow(str(path), at), Span(0, 1)
+
+
+def _plain(value: Any) -> Any:
+    """A cell as it is meant: sheets have floats for whole numbers."""
+    if value == "":
+        return None
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,0 +1,1 @@
+"""Corrections as code: files beside the pipeline that say what a cell is and what it should be."""

@@ -1,0 +1,185 @@
+"""Checks of a corrections node: each correction fits the columns, and no two say something about one cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any, Final
+
+import orjson
+
+from changelog.keys.encoding import encode_key
+from changelog.lazy_imports import pa
+from cxl import CxlErrors
+from cxl.diagnostics.diagnostics import Diagnostic
+from cxl.types.types import Kind, Type, type_name
+from operators.core.binding import Binding
+from operators.core.operator import Operator
+from operators.core.registry import node_type
+from operators.core.row_type import CK, RowType, key_type
+from operators.core.settings import NodeSpec, check_path
+from operators.corrections.config import CorrectionsConfig
+from operators.corrections.entries import EntryPath, WrittenCorrection
+from operators.corrections.operator import Correction, Corrections
+from storage.values.coerce import coerce
+from storage.values.json_text import canonical
+
+KEY_KINDS: Final = frozenset({Kind.STRING, Kind.INT, Kind.FLOAT, Kind.DECIMAL, Kind.BOOL, Kind.DATE, Kind.DATE_TIME})
+"""Kinds of columns that may name a record."""
+
+
+@node_type("corrections", CorrectionsConfig)
+def bind(spec: NodeSpec, binding: Binding) -> Operator | None:
+    """Check a corrections node and its files, and give its operator."""
+    config: CorrectionsConfig = spec.config
+    row = binding.input
+    good = check_path(config.path, ("config", "path"), binding.problems.report_help, binding.settings)
+    for at, name in enumerate(config.key):
+        fault = _key_fault(config.key, at, row)
+        if fault is not None:
+            known = binding.problems.similar(name, list(row.data)) if name not in row.data else None
+            binding.problems.report("E481", fault, ("config", "key", at), help=known)
+            good = False
+    if not good:
+        return None
+    reading = _Reading(row, tuple(config.key), _guarded(row, binding), binding)
+    made = [one for written in binding.settings.corrections.get(spec.name, ()) for one in reading.corrections(written)]
+    problems = [*reading.problems, *_doubled(made)]
+    if problems:
+        binding.problems.cxl(CxlErrors(problems), ("config", "path"))
+        return None
+    return Corrections(spec, row, made)
+
+
+def _key_fault(key: Sequence[str], at: int, row: RowType) -> str | None:
+    name = key[at]
+    if name not in row.data:
+        return None if row.guessed else f"there is no column '{name}'"
+    if name in key[:at]:
+        return f"'{name}' stands twice in the key"
+    type_ = row.data[name]
+    return None if type_.kind in KEY_KINDS else f"column '{name}' has the type {type_name(type_)}: a record is named by columns of plain types"
+
+
+def _guarded(row: RowType, binding: Binding) -> Mapping[str, str]:
+    """The columns that no correction may change here, each with the reason."""
+    found = {name: f"'{name}' is a correlation key, whose groups are made where the records are read" for name in row.riding(CK)}
+    for source in binding.sources:
+        mark = binding.watermarks.get(source)
+        if mark is not None and mark != "none" and "_event_time" in row.hidden:
+            found[mark.column] = f"'{mark.column}' gives the event time of source '{source}', which is taken where the records are read"
+    return found
+
+
+@dataclass(slots=True)
+class _Reading:
+    """Makes corrections of entries. `problems`: what is wrong with them."""
+
+    row: RowType
+    key: tuple[str, ...]
+    guarded: Mapping[str, str]
+    binding: Binding
+    problems: list[Diagnostic] = field(default_factory=list)
+
+    def corrections(self, written: WrittenCorrection) -> Iterator[Correction]:
+        """One correction for each cell of an entry, or for its retraction."""
+        entry = written.entry
+        if entry.retract == bool(entry.set):
+            what = "retracts a record and sets columns of it" if entry.retract else "says neither what to set nor that the record is retracted"
+            self._report(written, (), "E480", f"the correction {what}", "write set: {column: {from: ..., to: ...}}, or retract: true")
+            return
+        key = self._key(written)
+        cells = [(name, self._cell(written, name)) for name in entry.set]
+        if key is None or any(cell is None for _, cell in cells):
+            return
+        lookup = encode_key(key, [key_type(self.row.data[name]) for name in self.key])
+        shown = {name: _text(value) for name, value in zip(self.key, key, strict=True)}
+        if entry.retract:
+            yield Correction(written, lookup, shown)
+        for name, cell in cells:
+            assert cell is not None  # none of them is
+            yield Correction(written, lookup, shown, name, *cell)
+
+    def _key(self, written: WrittenCorrection) -> list[Any] | None:
+        given = written.entry.key
+        if not isinstance(given, Mapping):
+            given = {self.key[0]: given} if len(self.key) == 1 else {}
+        if set(given) != set(self.key):
+            lacking, more = [name for name in self.key if name not in given], [name for name in given if name not in self.key]
+            told = f"lacks {', '.join(map(repr, lacking))}" if lacking else f"has {', '.join(map(repr, more))}, which the node's key has not"
+            self._report(written, ("key",), "E481", f"the key of the correction {told}", f"write key: {{{', '.join(f'{name}: ...' for name in self.key)}}}")
+            return None
+        found = [self._value(written, ("key", name), given[name], self.row.data[name]) for name in self.key]
+        return None if any(value is _WRONG for value in found) else found
+
+    def _cell(self, written: WrittenCorrection, name: str) -> tuple[Any, Any] | None:
+        """What a cell says and should say; None where something is wrong."""
+        place: EntryPath = ("set", name)
+        if name not in self.row.data:
+            help_text = self.binding.problems.similar(name, list(self.row.data)) or f"the columns: {', '.join(self.row.data)}"
+            self._report(written, place, "E482", f"there is no column '{name}'", help_text)
+            return None
+        if name in self.key:
+            self._report(written, place, "E482", f"'{name}' is part of the key", "retract the record, and let the source bring another")
+            return None
+        if name in self.guarded:
+            self._report(written, place, "E482", self.guarded[name], "correct it in the file, or by errata correct")
+            return None
+        change, type_ = written.entry.set[name], self.row.data[name]
+        before, after = (self._value(written, (*place, side), value, type_) for side, value in (("from", change.before), ("to", change.after)))
+        return None if before is _WRONG or after is _WRONG else (before, after)
+
+    def _value(self, written: WrittenCorrection, place: EntryPath, value: Any, type_: Type) -> Any:
+        """A value as its column holds it, dynamic ones as JSON text; `_WRONG` where it is none of the column's type."""
+        if value is None:
+            return "" if written.in_table and type_.kind is Kind.STRING else None
+        if type_.is_dynamic:
+            return _json(value)
+        text = _text(value)
+        if type_.kind is Kind.STRING:
+            return text
+        read = coerce(pa.array([text], pa.string()), type_name(type_), self.binding.settings.date_formats)
+        if read.failed is not None:
+            self._report(written, place, "E482", f"'{text}' is no {type_.base}, as '{place[1]}' is")
+            return _WRONG
+        return read.values[0].as_py()
+
+    def _report(self, written: WrittenCorrection, place: EntryPath, code: str, message: str, help_text: str | None = None) -> None:
+        self.problems.append(written.error(place, code, message, help_text))
+
+
+_WRONG: Final = object()
+
+
+def _doubled(made: Sequence[Correction]) -> Iterator[Diagnostic]:
+    """An error for each active correction whose cell, or whose record, an earlier one corrects or retracts."""
+    first: dict[tuple[bytes, str | None], Correction] = {}
+    for one in (one for one in made if one.active):
+        other = first.get((one.lookup, one.column)) or (first.get((one.lookup, None)) if one.column else _any_of(first, one.lookup))
+        if other is not None:
+            cell = f"'{one.column}' of the record" if one.column and other.column else "the record"
+            place: EntryPath = ("set", one.column) if one.column else ()
+            help_text = "remove one, or give it status: withdrawn"
+            yield one.written.error(place, "E483", f"{cell} {one.shown} is corrected at {other.written.place} already", help_text)
+        first.setdefault((one.lookup, one.column), one)
+
+
+def _any_of(found: Mapping[tuple[bytes, str | None], Correction], lookup: bytes) -> Correction | None:
+    return next((one for (key, _), one in found.items() if key == lookup), None)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value.isoformat() if isinstance(value, date | datetime) else orjson.dumps(value).decode() if isinstance(value, dict | list) else str(value)
+
+
+def _json(value: Any) -> str:
+    """The JSON text of a value; a text that is JSON already stands for what it says, as in `errata correct`."""
+    if isinstance(value, str):
+        try:
+            value = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            pass
+    return canonical(value)

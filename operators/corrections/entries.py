@@ -1,0 +1,67 @@
+"""Corrections as they are written, each with its place in its file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import Field
+
+from cxl.diagnostics.diagnostics import Diagnostic
+from cxl.diagnostics.source import Origin, Span
+from operators.core.config import Strict
+
+EntryPath = tuple[str | int, ...]
+"""A place within an entry, such as `("set", "amount", "from")`."""
+
+
+class CellChange(Strict):
+    """What a cell says, and what it should say."""
+
+    before: Any = Field(alias="from", description="The value that the record has; the correction waits where it has another one.")
+    after: Any = Field(alias="to", description="The value that it gets.")
+
+
+class CorrectionEntry(Strict):
+    """One correction of one record: other values for some columns, or its retraction."""
+
+    key: Any = Field(description="The values of the key columns by name, or the value alone where there is one column.")
+    set: dict[str, CellChange] = Field(default_factory=dict, description="By column what it says (from) and what it should say (to).")
+    retract: bool = Field(default=False, description="Whether the record is taken back.")
+    reason: str = Field(min_length=1, description="Why.")
+    author: str | None = Field(default=None, description="Who says so.")
+    ticket: str | None = Field(default=None, description="Where it was discussed.")
+    status: Literal["active", "draft", "withdrawn"] = Field(default="active", description="Only active corrections are applied.")
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenCorrection:
+    """A correction with its place.
+
+    Attributes:
+        entry: What is written.
+        file: The file, relative to the pipeline's folder.
+        line: The line, or the row of a sheet, from 1.
+        origin: The text of the file.
+        spans: The places of parts of the entry; the place of the whole under `()`.
+        in_table: Whether it is a row of a table, where an empty cell of a string column is the empty text, as in CSV sources.
+    """
+
+    entry: CorrectionEntry
+    file: str
+    line: int
+    origin: Origin
+    spans: Mapping[EntryPath, Span]
+    in_table: bool = False
+
+    @property
+    def place(self) -> str:
+        """File and line, as messages have them."""
+        return f"{self.file}:{self.line}"
+
+    def error(self, path: EntryPath, code: str, message: str, help_text: str | None = None) -> Diagnostic:
+        """An error at a part of the entry, or at the nearest part around it."""
+        while path and path not in self.spans:
+            path = path[:-1]
+        return Diagnostic(code, message, self.spans.get(path, Span(0, 1)), help=help_text or "", origin=self.origin)

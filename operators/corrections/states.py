@@ -1,0 +1,103 @@
+"""What became of corrections: they are applied, spent, in conflict, or point at nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from changelog.lazy_imports import pa
+from cxl.types.types import Schema
+
+if TYPE_CHECKING:
+    from operators.corrections.operator import Correction
+
+APPLIED, SPENT, CONFLICT, DANGLING = "applied", "spent", "conflict", "dangling"
+NEWS: Final = (CONFLICT, DANGLING, SPENT)
+"""States of which a run tells."""
+_MOST_NAMED: Final = 3
+
+
+def state_columns() -> dict[str, pa.DataType]:
+    """The columns of the state table: the cell, the record, what the correction does, what is told of it, its state, the number of records."""
+    return {"_key": pa.binary(), "lookup": pa.binary(), "logic": pa.string(), "content": pa.string(), "state": pa.string(), "rows": pa.int64()}
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A correction as the last epoch left it.
+
+    Attributes:
+        key: The name of its cell.
+        lookup: The bytes of the record's key.
+        logic: What it does.
+        content: What is told of it, as JSON.
+        rows: The number of records with its key.
+    """
+
+    key: bytes
+    lookup: bytes
+    logic: str
+    content: str
+    state: str
+    rows: int
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> State:
+        """The state of a row of the table."""
+        return cls(bytes(row["_key"]), bytes(row["lookup"]), row["logic"], row["content"], row["state"], row["rows"])
+
+    def row(self) -> dict[str, Any]:
+        """The row of the table."""
+        return dict(zip(state_columns(), (self.key, self.lookup, self.logic, self.content, self.state, self.rows), strict=True))
+
+
+def states_of(corrections: Sequence[Correction], records: pa.Table, types: Schema) -> list[State]:
+    """What becomes of corrections over live records.
+
+    Args:
+        corrections: Active corrections.
+        records: The records that they name: `_lookup` and the columns that are corrected.
+        types: The types of the columns.
+    """
+    found: dict[bytes, list[Mapping[str, Any]]] = {}
+    for row in records.to_pylist():
+        found.setdefault(bytes(row["_lookup"]), []).append(row)
+    return [_state(one, found.get(one.lookup, []), types) for one in corrections]
+
+
+def _state(one: Correction, records: Sequence[Mapping[str, Any]], types: Schema) -> State:
+    if one.column is None:
+        word = APPLIED if records else SPENT
+    else:
+        words = {_word(one, record[one.column], dynamic=types[one.column].is_dynamic) for record in records}
+        word = next((word for word in (CONFLICT, APPLIED, SPENT) if word in words), DANGLING)
+    return State(one.id, one.lookup, one.logic, json.dumps(one.content(), ensure_ascii=False, default=str), word, len(records))
+
+
+def _word(one: Correction, value: Any, *, dynamic: bool) -> str:
+    if _same(value, one.before, dynamic=dynamic):
+        return APPLIED
+    return SPENT if _same(value, one.after, dynamic=dynamic) else CONFLICT
+
+
+def _same(one: Any, other: Any, *, dynamic: bool) -> bool:
+    """Whether two values of a column are equal. A NaN is equal to a NaN, and JSON is compared by what it says."""
+    if dynamic and one is not None and other is not None:
+        return bool(json.loads(one) == json.loads(other))
+    return bool(one == other) or (one != one and other != other)  # noqa: PLR0124
+
+
+def remark(node: str, state: str, corrections: Sequence[Correction]) -> str:
+    """The warning about corrections that stopped holding (W480)."""
+    places = [one.written.place for one in corrections[:_MOST_NAMED]]
+    more = f" and {len(corrections) - _MOST_NAMED:,} more" if len(corrections) > _MOST_NAMED else ""
+    number = f"{len(corrections):,} correction{'s' if len(corrections) > 1 else ''}"
+    several = len(corrections) > 1
+    told = {
+        CONFLICT: f"{'do' if several else 'does'} not hold: the record says neither what {'they correct' if several else 'it corrects'} nor what it should say",
+        DANGLING: f"{'name' if several else 'names'} a record that there is not",
+        SPENT: f"{'are' if several else 'is'} spent: the source says the same by now",
+    }[state]
+    return f"W480: node '{node}': {number} {told} ({', '.join(places)}{more})"
