@@ -187,7 +187,7 @@ class Memory:
         return (rows if isinstance(rows, Rows) else self.rows(rows)).on_driver()
 
     def remark(self, text: str) -> None:
-        """Keep what the operator tells of."""
+        """Keep a warning of the operator."""
         self.remarks.append(text)
 
     def to_driver_if_small(self, frame: DataFrame) -> Rows:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from errata.amend import compact, correct, revert
+    from errata.amend import compact, correct, revert, saved_correction
     from errata.api import amendments, runs
-    from errata.inspect import dlq, explain, forecast, next_run, report, restate, snapshot, verify, why
+    from errata.inspect import corrections, dlq, explain, forecast, next_run, report, restate, snapshot, verify, why
 else:
     from changelog.lazy_imports import Lazy
 
@@ -19,6 +19,8 @@ else:
     forecast = Lazy("errata.inspect.forecast")
     next_run = Lazy("errata.inspect.next_run")
     report = Lazy("errata.inspect.report")
+    corrections = Lazy("errata.inspect.corrections")
+    saved_correction = Lazy("errata.amend.saved_correction")
     restate = Lazy("errata.inspect.restate")
     revert = Lazy("errata.amend.revert")
     runs = Lazy("errata.api.runs")
@@ -26,4 +28,4 @@ else:
     verify = Lazy("errata.inspect.verify")
     why = Lazy("errata.inspect.why")
 
-__all__ = ["amendments", "compact", "correct", "dlq", "explain", "forecast", "next_run", "report", "restate", "revert", "runs", "snapshot", "verify", "why"]
+__all__ = ["amendments", "compact", "correct", "corrections", "dlq", "explain", "forecast", "next_run", "report", "restate", "revert", "runs", "saved_correction", "snapshot", "verify", "why"]

@@ -13,6 +13,7 @@ from errata.api.on_demand import (
     amendments,
     compact,
     correct,
+    corrections,
     dlq,
     explain,
     forecast,
@@ -21,6 +22,7 @@ from errata.api.on_demand import (
     restate,
     revert,
     runs,
+    saved_correction,
     snapshot,
     verify,
     why,
@@ -213,6 +215,10 @@ class Pipeline:
         """A manual correction as an epoch of its own: its effect (node, op, before, after) and the run. Raises Failure."""
         return amendments.amend_pipeline(self.loaded, correct.correction_of(self.plan, correction), options or RunOptions())
 
+    def save_correction(self, correction: Correction, notes: Mapping[str, str | None] | None = None, *, dry: bool = False) -> saved_correction.Saved:
+        """Write a correction into the files of the corrections node behind its source; nothing is committed. `notes`: author and ticket. Raises Usage."""
+        return saved_correction.save(self.loaded, correction, notes or {}, dry=dry)
+
     def revert(self, epoch: int, options: RunOptions | None = None) -> RunResult:
         """Commit a new epoch with the sources' live rows of an earlier epoch. Raises Failure."""
         return amendments.amend_pipeline(self.loaded, revert.revert_to(self.loaded, epoch), options or RunOptions())[1]
@@ -271,6 +277,10 @@ class Pipeline:
     def restate(self, node: str, wanted: Restatement) -> Iterable[Row]:
         """What was published first for each period and what is said now, with the causes: one row a period, key and column that differs. Raises Usage."""
         return restate.restate(self.snapshot(), node, wanted)
+
+    def corrections(self) -> Iterable[Row]:
+        """Corrections as code, each with its state after the last run: node, state, place, key, column, from, to, reason, author, ticket, records."""
+        return corrections.corrections(self.snapshot())
 
     def dlq_list(self) -> Iterable[Row]:
         """Rejected and suppressed records with their reasons and their source fields."""

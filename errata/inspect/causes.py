@@ -48,6 +48,8 @@ class CauseWalk:
             if node.is_source:
                 found.append(self._of_source(node, marks))
                 continue
+            if node.kind == "corrections":
+                found.append(self._by_code(node, marks))
             told = reads.get(node.name, frozenset()) | node.operator.reads_source()
             for (above, _), more in zip(node.inputs, self._above(node, marks, told), strict=True):
                 reads[above] = reads.get(above, frozenset()) | told
@@ -58,6 +60,10 @@ class CauseWalk:
         """Who asks and the cause of each op row of a source that was asked for."""
         rows = self.walk.tables.rows(self.engine, node, self.walk.values, epochs=_epochs(marks)).as_frame().select("_epoch", "_key", "_cause")
         return self._fetched(rows.join(self._frame(marks), ["_epoch", "_key"]).select(ASKER, "_cause").distinct())
+
+    def _by_code(self, node: Node, marks: pl.DataFrame) -> pl.DataFrame:
+        """Who asks of op rows that come from an edit of corrections as code."""
+        return self._of_source(node, marks).filter(pl.col("_cause") == "correction")
 
     def _above(self, node: Node, marks: pl.DataFrame, reads: frozenset[str]) -> Iterator[pl.DataFrame]:
         """What is asked of each input of a node."""

@@ -17,6 +17,7 @@ from changelog.rows import Rows, is_null
 from cxl.types.types import STRING, Kind, Type
 from errata.core.diagnostics import did_you_mean
 from errata.core.failures import Usage
+from errata.inspect.corrections import applied_to
 from errata.inspect.dlq import rejects_of
 from errata.inspect.snapshot import Snapshot
 from errata.plan.plan import Node, Plan
@@ -39,7 +40,8 @@ Row = Mapping[str, Any]
 def why(reading: Snapshot, name: str, conditions: Mapping[str, str]) -> Iterator[Row]:
     """One row for each version of each source record behind the live rows that meet the conditions, by source and record.
 
-    Members: source, file, row (its present number in the file), epoch, op, cause, reason (of a manual correction), live,
+    Below them stands one row for each correction as code that holds for these records, with its node as `source`.
+    Members: source, file, row (its present number in the file), epoch, op, cause, reason (of a correction), live,
     data. Raises Usage for unknown fields, and where the pipeline is not the one that last ran.
     """
     node = reading.committed(name)
@@ -50,8 +52,13 @@ def why(reading: Snapshot, name: str, conditions: Mapping[str, str]) -> Iterator
     keys = {bytes(key) for key in reading.engine.to_arrow(met).column("_key").to_pylist()}
     if not keys:
         raise Usage(f"no live row of '{name}' has {', '.join(f'{field}={value}' for field, value in conditions.items())}", help=_in_dlq(reading, name, conditions))
-    for source, records in trail.sources(name, keys).items():
-        yield from _records(trail, source, records)
+    behind = trail.behind(name, keys)
+    for source in trail.plan.of_kind("source"):
+        if behind.get(source.name):
+            yield from _records(trail, source.name, behind[source.name])
+    for corrected in trail.plan.of_kind("corrections"):
+        if behind.get(corrected.name):
+            yield from _corrections(trail, corrected, behind[corrected.name])
 
 
 def _in_dlq(reading: Snapshot, name: str, conditions: Mapping[str, str]) -> str:
@@ -104,8 +111,8 @@ class LineageWalk:
         self.plan, self.values = _planned(reading)
         self.tables = Tables(reading.state.root, self.plan)
 
-    def sources(self, name: str, keys: set[bytes]) -> dict[str, set[bytes]]:
-        """The keys of source records, by source in the plan's order, behind rows of a node."""
+    def behind(self, name: str, keys: set[bytes]) -> dict[str, set[bytes]]:
+        """The keys of rows behind rows of a node, by node: the node itself, and all above it up to the sources."""
         wanted: dict[str, set[bytes]] = {name: keys}
         reads: dict[str, frozenset[str]] = {}
         for node in reversed([*self.plan.upstream(name), self.plan[name]]):
@@ -115,7 +122,7 @@ class LineageWalk:
             for (above, _), found in zip(node.inputs, self._above(node, wanted[node.name], told), strict=True):
                 wanted.setdefault(above, set()).update(found)
                 reads[above] = reads.get(above, frozenset()) | told
-        return {node.name: wanted[node.name] for node in self.plan.of_kind("source") if wanted.get(node.name)}
+        return wanted
 
     def places(self, source: str, records: Mapping[bytes, Row]) -> dict[bytes, tuple[str, int | None]]:
         """File and present row number, from 1, of source records. `records`: by key the newest version of each, with its hidden columns."""
@@ -170,4 +177,18 @@ def _records(trail: LineageWalk, source: str, keys: set[bytes]) -> Iterator[Row]
             "source": source, "file": file, "row": number, "epoch": row["_epoch"], "op": SYMBOLS[Op(row["_op"])], "cause": row["_cause"],
             "reason": reasons.get(row["_epoch"], "") if row["_cause"] == "correction" else "", "live": row is newest[key],
             "data": node.values(row),
+        }  # fmt: skip
+
+
+def _corrections(trail: LineageWalk, node: Node, keys: set[bytes]) -> Iterator[Row]:
+    """The corrections as code that hold for rows of a corrections node."""
+    rows = trail.live(node, trail.reading.last).as_frame().join(trail.engine.keys_frame(keys), "_key", "left_semi").select("_lookup").distinct()
+    lookups = {bytes(lookup) for lookup in trail.engine.to_arrow(rows).column("_lookup").to_pylist()}
+    for one in applied_to(trail.reading, node, lookups):
+        content, entry = one.content(), one.written.entry
+        by = ", ".join(note for note in (entry.author, entry.ticket) if note)
+        data = {**content["key"], "column": one.column, "from": content["from"], "to": content["to"]}
+        yield {
+            "source": node.name, "file": one.written.file, "row": one.written.line, "epoch": None, "op": "", "cause": "correction",
+            "reason": f"{entry.reason} ({by})" if by else entry.reason, "live": True, "data": data,
         }  # fmt: skip

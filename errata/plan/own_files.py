@@ -77,6 +77,7 @@ class ProtectedFiles:
             *((file, "is the pipeline's own file") for file in (*plan.files, *documents)),
             *((file, "is a schema that the pipeline reads") for file in layouts),
             *((Path(file), "is a module that the pipeline uses") for file in plan.settings.modules.files),
+            *((plan.settings.folder / one.file, "is a file of corrections") for entries in plan.settings.corrections.values() for one in entries),
             *((plan.settings.folder / table.removeprefix("file://"), f"is read by source '{node.name}'") for node, table in _tables(plan) if is_local(table)),
         ]
         if plan.workspace is not None and plan.workspace.file is not None:

@@ -18,13 +18,12 @@ from errata.core.diagnostics import Diagnostic, from_cxl
 from errata.project.findings import Findings
 from errata.project.validation import model_problems
 from errata.yaml import Document, read_yaml
-from errata.yaml.nodes import Key
 from operators.core.settings import NodeSpec, PipelineSettings
 from operators.corrections.entries import CorrectionEntry, EntryPath, WrittenCorrection
 
 TEXT, SHEETS, YAML = (".csv",), (".xlsx", ".xlsm", ".ods"), (".yaml", ".yml")
 _WORDS: Final = ("column", "from", "to", "retract", "reason", "author", "ticket", "status")
-"""Columns of a table of corrections; all others are those of the key, which may stand as `key.NAME` too."""
+"""Columns of a table of corrections. All other columns belong to the key; `key.NAME` is a name for them too."""
 _TRUE: Final = ("true", "yes", "1")
 MOST_BYTES: Final = 64 << 20
 
@@ -125,7 +124,7 @@ def _spans(document: Document, at: int, entry: CorrectionEntry) -> Iterator[tupl
     cells = [("set", name) for name in entry.set]
     for path in ((), ("key",), *keys, *cells, *((*cell, side) for cell in cells for side in ("from", "to"))):
         node = document.node_at((at, *path))
-        if node is not None and not isinstance(node, Key):
+        if node is not None:
             yield path, Span(node.start, max(node.end, node.start + 1))
 
 
@@ -194,7 +193,7 @@ def _sheet(path: Path) -> Iterator[_Row]:
     try:
         sheet = fastexcel.read_excel(path).load_sheet(0, header_row=None)
         table = sheet.to_arrow().to_pylist()
-    except Exception as error:
+    except (fastexcel.FastExcelError, OSError) as error:
         raise _UnreadableError(" ".join(str(error).split())[:200], "save it as .xlsx, without a password") from None
     rows = [(at, list(row.values())) for at, row in enumerate(table, 1)]
     if not rows:
@@ -206,7 +205,7 @@ def _sheet(path: Path) -> Iterator[_Row]:
 
 
 def _plain(value: Any) -> Any:
-    """A cell as it is meant: sheets have floats for whole numbers."""
+    """The value of a cell. Sheets have floats for whole numbers."""
     if value == "":
         return None
     return int(value) if isinstance(value, float) and value.is_integer() else value

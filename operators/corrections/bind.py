@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, Final
@@ -20,8 +21,9 @@ from operators.core.registry import node_type
 from operators.core.row_type import CK, RowType, key_type
 from operators.core.settings import NodeSpec, check_path
 from operators.corrections.config import CorrectionsConfig
+from operators.corrections.correction import Correction
 from operators.corrections.entries import EntryPath, WrittenCorrection
-from operators.corrections.operator import Correction, Corrections
+from operators.corrections.operator import Corrections
 from storage.values.coerce import coerce
 from storage.values.json_text import canonical
 
@@ -141,7 +143,7 @@ class _Reading:
             return text
         read = coerce(pa.array([text], pa.string()), type_name(type_), self.binding.settings.date_formats)
         if read.failed is not None:
-            self._report(written, place, "E482", f"'{text}' is no {type_.base}, as '{place[1]}' is")
+            self._report(written, place, "E482", f"'{text}' is no {type_name(type_.base)}, as '{place[1]}' is")
             return _WRONG
         return read.values[0].as_py()
 
@@ -178,8 +180,6 @@ def _text(value: Any) -> str:
 def _json(value: Any) -> str:
     """The JSON text of a value; a text that is JSON already stands for what it says, as in `errata correct`."""
     if isinstance(value, str):
-        try:
+        with suppress(orjson.JSONDecodeError):
             value = orjson.loads(value)
-        except orjson.JSONDecodeError:
-            pass
     return canonical(value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,8 +27,8 @@ from operators.core.operator import Linear
 from operators.core.row_type import RowType, by_value, key_type, physical_type
 from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
-from operators.corrections.entries import WrittenCorrection
-from operators.corrections.states import NEWS, State, remark, state_columns, states_of
+from operators.corrections.correction import Correction
+from operators.corrections.states import State, remarks, state_columns, states_of
 from storage.values.types import arrow_type
 
 if TYPE_CHECKING:
@@ -37,51 +37,6 @@ if TYPE_CHECKING:
 GONE: Final = "__gone"
 SHAPE_KEY: Final = b""
 """The key of the state that says for what columns the others were written."""
-
-
-@dataclass(frozen=True, slots=True)
-class Correction:
-    """One correction of one cell, or the retraction of a record (`column` is None).
-
-    Attributes:
-        lookup: The bytes of the record's key.
-        key: The key as text, by column.
-        before, after: Values as the column holds them.
-    """
-
-    written: WrittenCorrection
-    lookup: bytes
-    key: Mapping[str, str]
-    column: str | None = None
-    before: Any = None
-    after: Any = None
-
-    @property
-    def active(self) -> bool:
-        """Whether it is applied."""
-        return self.written.entry.status == "active"
-
-    @property
-    def shown(self) -> str:
-        """The record's key, as messages have it."""
-        return ", ".join(f"{name}={text}" for name, text in self.key.items())
-
-    @property
-    def id(self) -> bytes:
-        """16 bytes that name the cell, or the record."""
-        return hashlib.blake2b(self.lookup + b"\x00" + (self.column or "").encode(), digest_size=16).digest()
-
-    @property
-    def logic(self) -> str:
-        """What it does, as text; equal texts do the same."""
-        return json.dumps([self.column, repr(self.before), repr(self.after)], ensure_ascii=False)
-
-    def content(self) -> dict[str, Any]:
-        """What is told of it."""
-        entry = self.written.entry
-        change = {} if self.column is None else {"column": self.column, "from": entry.set[self.column].before, "to": entry.set[self.column].after}
-        told = {"reason": entry.reason, "author": entry.author, "ticket": entry.ticket}
-        return {"place": self.written.place, "key": dict(self.key), **({"retract": True} if self.column is None else change), **told}
 
 
 class Corrections(Linear):
@@ -104,7 +59,7 @@ class Corrections(Linear):
 
     @property
     def may_reject(self) -> bool:
-        """A correction that does not hold leaves the record as it is."""
+        """A correction that does not hold changes nothing."""
         return False
 
     @property
@@ -113,11 +68,8 @@ class Corrections(Linear):
         return True
 
     def beside(self) -> Mapping[str, Any]:
-        """The corrections by the name of their files."""
-        found: dict[str, list[str]] = {}
-        for one in self.active:
-            found.setdefault(one.written.file, []).append(one.lookup.hex() + one.logic)
-        return found
+        """The corrections by the path of their files."""
+        return {self.path: sorted(one.lookup.hex() + one.logic for one in self.active)}
 
     def describe(self) -> Sequence[str]:
         """Files, key and number of the corrections."""
@@ -232,29 +184,25 @@ class Corrections(Linear):
         return frozenset(side[key][0] for key in now.keys() | then.keys() for side in (now, then) if now.get(key) != then.get(key) and key in side)
 
     def _note(self, context: OperatorContext, touched: frozenset[bytes] | None, before: Mapping[bytes, State]) -> None:
-        """Keep the corrections with what became of them, those of all records or of the touched ones; tell of the ones that stopped holding."""
+        """Keep the corrections with their states, of all records or of the touched ones. Warn of corrections that stopped holding."""
         anew = touched is None
         concerned = [one for one in self.active if touched is None or one.lookup in touched]
-        if not (anew or concerned or before):
-            return
-        rows = self._records(context, concerned)
-        states = states_of(concerned, rows, self.inputs[0].data)
-        gone = [] if anew else [key for key in before if key not in {one.id for one in self.active}]
-        kept = [state.row() for state in states] + [dict.fromkeys(state_columns()) | {"_key": key} for key in gone]
-        kept += [State(SHAPE_KEY, b"", "", self._shape(), "", 0).row()] if anew else []
+        states = states_of(concerned, self._records(context, concerned), self.inputs[0].data) if concerned else []
+        kept = [*(state.row() for state in states), *([State(SHAPE_KEY, b"", "", self._shape(), "", 0).row()] if anew else self._removed(before))]
         if kept:
             context.keep_state(context.rows(pa.Table.from_pylist(kept, pa.schema(list(state_columns().items())))), anew=anew)
-        for name in NEWS:
-            found = [one for one, state in zip(concerned, states, strict=True) if state.state == name]
-            if found:
-                context.remark(remark(self.name, name, found))
+        for text in remarks(self.name, concerned, states):
+            context.remark(text)
+
+    def _removed(self, before: Mapping[bytes, State]) -> list[dict[str, Any]]:
+        """What removes the states of corrections that are in the files no more."""
+        now = {one.id for one in self.active}
+        return [dict.fromkeys(state_columns()) | {"_key": key} for key in before if key not in now]
 
     def _records(self, context: OperatorContext, concerned: Sequence[Correction]) -> pa.Table:
         """The input's live rows that the corrections name: `_lookup` and the columns that are corrected."""
         names = [*dict.fromkeys(one.column for one in concerned if one.column is not None)]
         keys = context.rows(pa.table({"_lookup": pa.array(sorted({one.lookup for one in concerned}), pa.binary())}))
-        if not concerned:
-            return keys.as_table()
         live = context.live_input(0, lambda rows: self._of(rows, keys))
         return context.rows(live.select(self._lookup().alias("_lookup"), *map(column, names))).as_table()
 

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from changelog.lazy_imports import pa
 from cxl.types.types import Schema
-
-if TYPE_CHECKING:
-    from operators.corrections.operator import Correction
+from operators.corrections.correction import Correction
 
 APPLIED, SPENT, CONFLICT, DANGLING = "applied", "spent", "conflict", "dangling"
 NEWS: Final = (CONFLICT, DANGLING, SPENT)
-"""States of which a run tells."""
+"""States that a run warns of."""
 _MOST_NAMED: Final = 3
 
 
 def state_columns() -> dict[str, pa.DataType]:
-    """The columns of the state table: the cell, the record, what the correction does, what is told of it, its state, the number of records."""
+    """The columns of the state table: the cell, the record, what the correction does, its parts as JSON, its state, the number of records."""
     return {"_key": pa.binary(), "lookup": pa.binary(), "logic": pa.string(), "content": pa.string(), "state": pa.string(), "rows": pa.int64()}
 
 
@@ -32,7 +30,7 @@ class State:
         key: The name of its cell.
         lookup: The bytes of the record's key.
         logic: What it does.
-        content: What is told of it, as JSON.
+        content: Its parts, as JSON.
         rows: The number of records with its key.
     """
 
@@ -89,15 +87,21 @@ def _same(one: Any, other: Any, *, dynamic: bool) -> bool:
     return bool(one == other) or (one != one and other != other)  # noqa: PLR0124
 
 
-def remark(node: str, state: str, corrections: Sequence[Correction]) -> str:
-    """The warning about corrections that stopped holding (W480)."""
-    places = [one.written.place for one in corrections[:_MOST_NAMED]]
-    more = f" and {len(corrections) - _MOST_NAMED:,} more" if len(corrections) > _MOST_NAMED else ""
-    number = f"{len(corrections):,} correction{'s' if len(corrections) > 1 else ''}"
-    several = len(corrections) > 1
-    told = {
-        CONFLICT: f"{'do' if several else 'does'} not hold: the record says neither what {'they correct' if several else 'it corrects'} nor what it should say",
-        DANGLING: f"{'name' if several else 'names'} a record that there is not",
-        SPENT: f"{'are' if several else 'is'} spent: the source says the same by now",
-    }[state]
-    return f"W480: node '{node}': {number} {told} ({', '.join(places)}{more})"
+def remarks(node: str, corrections: Sequence[Correction], states: Sequence[State]) -> Iterator[str]:
+    """Warnings about corrections that stopped holding, one a state (W480)."""
+    for word in NEWS:
+        found = [one for one, state in zip(corrections, states, strict=True) if state.state == word]
+        if found:
+            places = [one.written.place for one in found[:_MOST_NAMED]]
+            more = f" and {len(found) - _MOST_NAMED:,} more" if len(found) > _MOST_NAMED else ""
+            yield f"W480: node '{node}': {_told(word, len(found))} ({', '.join(places)}{more})"
+
+
+def _told(word: str, count: int) -> str:
+    one = count == 1
+    number = f"{count:,} correction{'' if one else 's'}"
+    if word == CONFLICT:
+        return f"{number} {'does' if one else 'do'} not hold: the record says neither what {'it corrects' if one else 'they correct'} nor what it should say"
+    if word == DANGLING:
+        return f"{number} {'names a record that is not there' if one else 'name records that are not there'}"
+    return f"{number} {'is' if one else 'are'} spent: the source says the same by now"

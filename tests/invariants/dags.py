@@ -20,6 +20,9 @@ UNEDITED, EDITED = 2, 3
 """What replaces EDIT in the programs of a pipeline."""
 CHANNEL, PASSING = "acme", "passing"
 """The channel, and the folder of outputs that only one version of a pipeline has."""
+STATUSES = st.sampled_from(["active", "active", "draft"])
+CORRELATED = ("k", "g", "ts")
+"""Columns that correlation keys and event times are made of, which no correction changes."""
 PLAIN_NAMES = ("twice", "share", "loud", "half", "kept", "told", "highest", "opened", "weighed", "running", "behind")
 """Fields that an edit may rename: words that pipelines have for nothing else."""
 
@@ -45,13 +48,13 @@ class Stream:
 class Pipeline:
     """A pipeline in the making. `EDIT` in a program is a number that a later version of the pipeline changes.
 
-    `bodies` are compositions by their file. `renames` are names that the later version has for others. `channel` says whether it runs under one.
+    `bodies` are compositions and corrections by their file. `renames` are names that the later version has for others. `channel` says whether it runs under one.
     """
 
     sources: list[Source]
     nodes: list[Record] = field(default_factory=list)
     streams: list[Stream] = field(default_factory=list)
-    bodies: dict[str, Record] = field(default_factory=dict)
+    bodies: dict[str, Any] = field(default_factory=dict)
     variables: dict[str, Record] = field(default_factory=dict)
     parameters: list[str] = field(default_factory=list)
     settings: Record = field(default_factory=dict)
@@ -76,7 +79,7 @@ class Pipeline:
             documents[f"channels/{CHANNEL}.channel.yaml"] = self._overlay()
         return {name: self._text(one, edited=edited) for name, one in documents.items()}
 
-    def _text(self, document: Record, *, edited: bool) -> str:
+    def _text(self, document: Any, *, edited: bool) -> str:
         text = yaml.safe_dump(resolved(document, edited=edited), sort_keys=False, width=200)
         return (renamed(text, self.renames) if edited else text).replace("EDIT", str(EDITED if edited else UNEDITED))
 
@@ -271,6 +274,25 @@ def _route(draw: st.DrawFn, pipeline: Pipeline) -> None:
     config = {"mode": _either(draw, "exclusive", "inclusive"), "conditions": conditions, "default": "rest"}
     ports = [replace(stream, ref=f"{name}.{port}") for port in (*conditions, "rest")]
     _add(pipeline, {"type": "route", "name": name, "input": stream.ref, "config": config}, *ports)
+
+
+def _corrections(draw: st.DrawFn, pipeline: Pipeline) -> None:
+    """Corrections of small numbers and texts, which the later version of the pipeline has otherwise."""
+    stream = _stream(draw, pipeline)
+    keys = stream.of("int", "string")
+    cells = [name for name in stream.of("int", "string", "float") if name not in CORRELATED]
+    if not keys or not cells:
+        return
+    key, name = draw(st.sampled_from(keys)), pipeline.name("corrections")
+    values: Record = {"int": st.integers(0, 4), "float": st.sampled_from([0.5, 1.0, 2.0]), "string": st.sampled_from(["x", "y", ""])}
+    entries: dict[object, Record] = {}
+    for _ in range(draw(st.integers(1, 3))):
+        column, named = draw(st.sampled_from(cells)), draw(values[stream.columns[key]])
+        kind = values[stream.columns[column]]
+        change: Record = {"retract": True} if column == key else {"set": {column: {"from": draw(kind), "to": Changed(draw(kind), draw(kind))}}}
+        entries[named] = {"key": {key: named}, **change, "reason": "drawn", "status": Changed(draw(STATUSES), draw(STATUSES))}
+    pipeline.bodies[f"{name}.yaml"] = list(entries.values())
+    _add(pipeline, {"type": "corrections", "name": name, "input": stream.ref, "config": {"path": f"{name}.yaml", "key": [key]}}, replace(stream, ref=name))
 
 
 def _merge(draw: st.DrawFn, pipeline: Pipeline) -> None:
@@ -535,5 +557,5 @@ def _split(draw: st.DrawFn, options: Sequence[str], plain: Sequence[str]) -> Rec
 
 KINDS: Sequence[Callable[[st.DrawFn, Pipeline], None]] = (
     _transform, _transform, _distinct, _analytic, _lookup, _route, _merge, _merge, _combine, _combine, _aggregate, _aggregate, _time_window, _time_window,
-    _state, _init, _composition,
+    _state, _init, _composition, _corrections,
 )  # fmt: skip

@@ -1,10 +1,11 @@
 """`errata correct`: a manual correction of a source record, and its effect."""
 
+from dataclasses import replace
 from typing import Any
 
 import click
 
-from errata.cli.console import NOTHING_CHANGED, rows_answer
+from errata.cli.console import NOTHING_CHANGED, Console, rows_answer
 from errata.cli.events import begin_events, events_option
 from errata.cli.loading import known_node, load_pipeline
 from errata.cli.parameters import (
@@ -30,7 +31,10 @@ from errata.rendering.progress import progress
 @option("--set", "changes", metavar="COLUMN=VALUE", multiple=True, type=Assignment(), help="A new value; repeat for more columns.")
 @option("--retract", is_flag=True, help="Retract the record.")
 @option("--reason", metavar="TEXT", required=True, help="Why; stored with the correction.")
-@option("--dry-run", is_flag=True, help="Show the effect, commit nothing.")
+@option("--save", is_flag=True, help="Write it into the files of the corrections node behind the source, for the next run; commit nothing now.")
+@option("--author", metavar="NAME", help="Who corrects, with --save.")
+@option("--ticket", metavar="TEXT", help="Where it was discussed, with --save.")
+@option("--dry-run", is_flag=True, help="Show the effect, commit nothing. With --save: show what would be written.")
 @option("--wait", is_flag=True, help="Wait for another run's lock.")
 @events_option
 @format_option
@@ -43,6 +47,11 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, source: str,
     reason = words.pop("reason")
     if words.pop("retract") == bool(changes):
         raise click.UsageError("give either --set COLUMN=VALUE or --retract", click.get_current_context())
+    notes = {name: words.pop(name) for name in ("author", "ticket")}
+    if words.pop("save"):
+        return _save(console, Correction(source, key, changes, reason), notes, words)
+    if any(notes.values()):
+        raise click.UsageError("--author and --ticket go with --save", click.get_current_context())
     begin_events(console, words, holds=True)
     engine = engine_of(words)
     pipeline = load_pipeline(console, words, commits=True)
@@ -54,3 +63,14 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, source: str,
         console.note(NOTHING_CHANGED)
         return Exit.CLEAN
     return console.end_of_run(result)
+
+
+def _save(console: Console, correction: Correction, notes: dict[str, str | None], words: dict[str, Any]) -> int:
+    if words["events"]:
+        raise click.UsageError("--save runs nothing, so it has no events", click.get_current_context())
+    dry = words.pop("dry_run")
+    pipeline = load_pipeline(console, words)
+    saved = pipeline.save_correction(replace(correction, source=known_node(pipeline, correction.source)), notes, dry=dry)
+    console.answer([saved.text])
+    console.note(NOTHING_CHANGED if dry else f"Added to {saved.name}; the next run applies it.")
+    return Exit.CLEAN

@@ -147,6 +147,7 @@ ELSEWHERE = {
     "E236": "a run's: tests/unit/formats/test_limits.py",
     "E237": "a run's: tests/unit/formats/test_limits.py",
     "W460": "a run's: tests/end_to_end/sources/test_corrections.py",
+    "W480": "a run's: tests/end_to_end/nodes/test_corrections.py",
     "W461": "a run's: tests/end_to_end/sources/test_scoped_snapshots.py",
     "E310": "a run's: tests/end_to_end/run/test_limits.py",
     "E320": "a run's: tests/end_to_end/run/test_limits.py",

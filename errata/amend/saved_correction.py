@@ -1,0 +1,141 @@
+"""`errata correct --save`: a correction written into the files beside the pipeline, where the next run finds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from changelog.columns import column
+from errata.core.failures import Usage
+from errata.core.options import Correction
+from errata.inspect.snapshot import Snapshot
+from errata.inspect.why import value_is
+from errata.plan.pipeline import LoadedPipeline
+from errata.plan.plan import Node
+from operators.corrections.operator import Corrections
+from storage.values.python_rows import dictionaries
+
+FILE = "by-hand.yaml"
+"""The file that is made where a pattern names the files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A correction in its file.
+
+    Attributes:
+        path: The file.
+        name: Its name, as the pipeline has it.
+        text: What was added to it.
+    """
+
+    path: Path
+    name: str
+    text: str
+
+
+def save(pipeline: LoadedPipeline, correction: Correction, notes: Mapping[str, str | None], *, dry: bool = False) -> Saved:
+    """Add a correction to the file of the corrections node behind its source. Nothing is committed.
+
+    Args:
+        pipeline: The pipeline, which has run.
+        correction: Which record, and its new values; without values it is retracted.
+        notes: Author and ticket, where they are known.
+        dry: Whether nothing is written.
+
+    Raises:
+        Usage: There is no such node, no such record, or a correction of it already.
+    """
+    node = _node(pipeline, correction.source)
+    operator = cast("Corrections", node.operator)
+    if set(correction.key) != set(operator.key):
+        raise Usage(f"node '{node.name}' names records by {', '.join(operator.key)}", help=f"give {' '.join(f'--key {name}=...' for name in operator.key)}")
+    row = _record(pipeline, node, correction)
+    for one in operator.active:
+        same = one.key == {name: str(_plain(row[name])) for name in operator.key}
+        if same and (one.column is None or not correction.changes or one.column in correction.changes):
+            raise Usage(f"{one.shown} is corrected at {one.written.place} already", help="edit it there, or give it status: withdrawn")
+    change = {"set": {name: {"from": _plain(row[name]), "to": _given(text, row[name])} for name, text in correction.changes.items()}} if correction.changes else {"retract": True}
+    entry = {"key": {name: _plain(row[name]) for name in operator.key}, **change, "reason": correction.reason, **{name: note for name, note in notes.items() if note}}
+    text = yaml.safe_dump([entry], sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
+    path = _file(pipeline, node)
+    saved = Saved(path, path.relative_to(pipeline.plan.settings.folder).as_posix(), text)
+    if not dry:
+        _append(saved)
+    return saved
+
+
+def _node(pipeline: LoadedPipeline, source: str) -> Node:
+    found = [node for node in pipeline.plan.of_kind("corrections") if node.inputs[0][0] == source]
+    if not found:
+        raise Usage(f"no corrections node reads '{source}'", help="add one behind the source: type: corrections, config: { path: corrections/*.yaml, key: [...] }")
+    return found[0]
+
+
+def _record(pipeline: LoadedPipeline, node: Node, correction: Correction) -> Mapping[str, Any]:
+    """The record as its source has it. Raises Usage where there is none or several, or a column is unknown."""
+    reading = Snapshot(pipeline.name, pipeline.state, pipeline.plan)
+    row = node.operator.inputs[0].data
+    for name in correction.changes:
+        if name not in row:
+            raise Usage(f"'{correction.source}' has no column '{name}'", help=f"its columns: {', '.join(row)}")
+    live = reading.live_rows(reading.committed(correction.source))
+    for name, text in correction.key.items():
+        live = live.where(value_is(column(name), row[name], text))
+    found = dictionaries(reading.engine.to_arrow(live.select(*map(column, row)), 2))
+    if len(found) != 1:
+        shown = ", ".join(f"{name}={text}" for name, text in correction.key.items())
+        raise Usage(f"{'several records' if found else 'no record'} of '{correction.source}' {'have' if found else 'has'} {shown}")
+    return found[0]
+
+
+def _plain(value: Any) -> Any:
+    """A value as YAML writes it."""
+    if isinstance(value, Decimal):
+        return str(value)
+    return value.isoformat() if isinstance(value, date | datetime) else value
+
+
+def _given(text: str, before: Any) -> Any:
+    """A new value as the command line gives it, a number where the cell has one."""
+    if text == "":
+        return None if before is None or not isinstance(before, str) else ""
+    if isinstance(before, bool):
+        return text
+    for kind in (int, float):
+        if isinstance(before, kind):
+            try:
+                return kind(text)
+            except ValueError:
+                continue
+    return text
+
+
+def _file(pipeline: LoadedPipeline, node: Node) -> Path:
+    pattern = str(node.spec.config.path)
+    folder = pipeline.plan.settings.folder
+    if not any(sign in pattern for sign in "*?["):
+        path = folder / pattern
+        if path.suffix.lower() not in (".yaml", ".yml"):
+            raise Usage(f"'{pattern}' is no YAML file", help="add the correction to it by hand, or name a pattern: path: corrections/*")
+        return path
+    name = str(Path(pattern).parent / FILE)
+    if not fnmatch(name, pattern) or any(sign in str(Path(pattern).parent) for sign in "*?["):
+        raise Usage(f"'{pattern}' has no place for a new file", help="name a pattern such as corrections/*.yaml")
+    return folder / name
+
+
+def _append(saved: Saved) -> None:
+    """Write the file anew beside its place, and rename it over it."""
+    saved.path.parent.mkdir(parents=True, exist_ok=True)
+    before = saved.path.read_text(encoding="utf-8") if saved.path.exists() else ""
+    beside = saved.path.with_name(f".{saved.path.name}.tmp")
+    beside.write_text(before + ("" if not before or before.endswith("\n") else "\n") + saved.text, encoding="utf-8")
+    beside.replace(saved.path)

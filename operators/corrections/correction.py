@@ -1,0 +1,56 @@
+"""One correction of one cell, checked and typed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from operators.corrections.entries import WrittenCorrection
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """One correction of one cell, or the retraction of a record (`column` is None).
+
+    Attributes:
+        lookup: The bytes of the record's key.
+        key: The key as text, by column.
+        before, after: Values as the column holds them.
+    """
+
+    written: WrittenCorrection
+    lookup: bytes
+    key: Mapping[str, str]
+    column: str | None = None
+    before: Any = None
+    after: Any = None
+
+    @property
+    def active(self) -> bool:
+        """Whether it is applied."""
+        return self.written.entry.status == "active"
+
+    @property
+    def shown(self) -> str:
+        """The record's key, as messages have it."""
+        return ", ".join(f"{name}={text}" for name, text in self.key.items())
+
+    @property
+    def id(self) -> bytes:
+        """16 bytes that name the cell, or the record."""
+        return hashlib.blake2b(self.lookup + b"\x00" + (self.column or "").encode(), digest_size=16).digest()
+
+    @property
+    def logic(self) -> str:
+        """What it does, as text; equal texts do the same."""
+        return json.dumps([self.column, repr(self.before), repr(self.after)], ensure_ascii=False)
+
+    def content(self) -> dict[str, Any]:
+        """Its parts by name, for lists and messages."""
+        entry = self.written.entry
+        change = {} if self.column is None else {"column": self.column, "from": entry.set[self.column].before, "to": entry.set[self.column].after}
+        told = {"reason": entry.reason, "author": entry.author, "ticket": entry.ticket}
+        return {"place": self.written.place, "key": dict(self.key), **({"retract": True} if self.column is None else change), **told}

@@ -1,0 +1,288 @@
+"""Corrections as code: any history of deliveries and of edits of the files ends as one full run, and each correction has its state."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from errata.core.diagnostics import PipelineErrors
+from errata.core.failures import Exit
+from tests.support.examples import examples
+from tests.support.pipelines import Folder, command, standing_in
+from tests.support.workbooks import workbook
+
+PIPELINE = """
+pipeline: { name: books }
+nodes:
+  - type: source
+    name: orders
+    config:
+      name: orders
+      type: csv
+      path: orders.csv
+      merge: { strategy: snapshot, primary_key: [id] }
+      schema:
+        - { name: id, type: int }
+        - { name: region, type: string }
+        - { name: amount, type: decimal, precision: 10, scale: 2 }
+  - type: corrections
+    name: fixed
+    input: orders
+    config: { path: corrections/*, key: [id] }
+  - type: aggregate
+    name: totals
+    input: fixed
+    config: { group_by: [region], cxl: "emit total = sum(amount)\\nemit orders = count(*)" }
+  - { type: output, name: all, input: fixed, config: { name: all, type: csv, path: all.csv } }
+  - { type: output, name: sums, input: totals, config: { name: sums, type: csv, path: sums.csv } }
+"""
+HEADER = ("id", "region", "amount")
+REGIONS, AMOUNTS = ("N", "S", "W"), ("1.00", "2.50", "10.00")
+
+
+class Fix(NamedTuple):
+    """A correction of a cell, or a retraction (no column)."""
+
+    id: int
+    column: str | None
+    before: str | None = None
+    after: str | None = None
+
+
+def folder(path: Path, **options: Any) -> Folder:
+    """A project without records and corrections."""
+    made = Folder(path, **options)
+    made.write("pipeline.yaml", PIPELINE)
+    lay(made, {}, ())
+    return made
+
+
+def lay(made: Folder, records: Mapping[int, tuple[str, str]], fixes: tuple[Fix, ...]) -> None:
+    """Write the delivery, and the corrections, of odd records as CSV."""
+    made.write_csv("orders.csv", HEADER, [{"id": key, "region": region, "amount": amount} for key, (region, amount) in sorted(records.items())])
+    entries = [
+        {"key": one.id, "reason": "seen", **({"retract": True} if one.column is None else {"set": {one.column: {"from": one.before, "to": one.after}}})}
+        for one in fixes if one.id % 2 == 0
+    ]  # fmt: skip
+    made.write("corrections/even.yaml", yaml.safe_dump(entries))
+    rows = [
+        {"id": one.id, "column": one.column, "from": one.before, "to": one.after, "retract": "yes" if one.column is None else "", "reason": "seen"}
+        for one in fixes if one.id % 2
+    ]  # fmt: skip
+    made.write_csv("corrections/odd.csv", ("id", "column", "from", "to", "retract", "reason"), rows)
+
+
+def corrected(records: Mapping[int, tuple[str, str]], fixes: tuple[Fix, ...]) -> dict[int, tuple[str, str]]:
+    """The records as the corrections make them."""
+    found = {key: dict(zip(HEADER[1:], values, strict=True)) for key, values in records.items()}
+    for one in fixes:
+        if one.id in found and one.column is not None and found[one.id][one.column] == one.before:
+            found[one.id][one.column] = str(one.after)
+    gone = {one.id for one in fixes if one.column is None}
+    return {key: (row["region"], row["amount"]) for key, row in found.items() if key not in gone}
+
+
+def state(records: Mapping[int, tuple[str, str]], one: Fix) -> str:
+    """What became of a correction."""
+    if one.id not in records:
+        return "spent" if one.column is None else "dangling"
+    value = None if one.column is None else records[one.id][HEADER.index(one.column) - 1]
+    return "applied" if one.column is None or value == one.before else "spent" if value == one.after else "conflict"
+
+
+records_of = st.dictionaries(st.integers(1, 6), st.tuples(st.sampled_from(REGIONS), st.sampled_from(AMOUNTS)), max_size=6)
+cells = st.one_of(
+    st.tuples(st.just("region"), st.sampled_from(REGIONS), st.sampled_from(REGIONS)), st.tuples(st.just("amount"), st.sampled_from(AMOUNTS), st.sampled_from(AMOUNTS)),
+)  # fmt: skip
+fixes_of = st.lists(st.builds(lambda key, cell: Fix(key, *cell) if cell else Fix(key, None), st.integers(1, 6), st.one_of(st.none(), cells)), max_size=6)
+
+
+def consistent(fixes: list[Fix]) -> tuple[Fix, ...]:
+    """The corrections without the ones that change nothing, or meet an earlier one."""
+    kept: list[Fix] = []
+    for one in fixes:
+        meets = any(one.id == other.id and (one.column == other.column or None in (one.column, other.column)) for other in kept)
+        if not meets and (one.column is None or one.before != one.after):
+            kept.append(one)
+    return tuple(kept)
+
+
+@pytest.mark.property
+@examples(6)
+@given(st.lists(st.tuples(records_of, fixes_of), min_size=2, max_size=4))
+def test_any_history_ends_as_a_full_run(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[dict[int, tuple[str, str]], list[Fix]]]) -> None:
+    made = folder(tmp_path_factory.mktemp("steps"))
+    for records, drawn in steps:
+        fixes = consistent(drawn)
+        lay(made, records, fixes)
+        made.run()
+        wanted = corrected(records, fixes)
+        assert {int(row["id"]): (row["region"], row["amount"]) for row in made.rows("all.csv")} == wanted
+        shown = {(json.loads(str(row["key"]["id"])), row["column"] or None): row["state"] for row in made.load().corrections()}
+        if records:  # without records no node of the pipeline runs
+            assert shown == {(one.id, one.column): state(records, one) for one in fixes}
+    whole = folder(tmp_path_factory.mktemp("whole"))
+    lay(whole, records, fixes)
+    whole.run()
+    assert [made.text(name) for name in ("all.csv", "sums.csv")] == [whole.text(name) for name in ("all.csv", "sums.csv")]
+    assert made.violations() == []
+
+
+@pytest.mark.parametrize("engine", ["sail", pytest.param("spark", marks=pytest.mark.rarely_on_spark)])
+def test_an_edit_touches_the_records_that_it_names(engine: str, tmp_path: Path) -> None:
+    made = folder(tmp_path, engine=engine)
+    records = dict.fromkeys(range(1, 7), ("N", "1.00"))
+    lay(made, records, (Fix(1, "amount", "1.00", "2.50"), Fix(2, None)))
+    made.run()
+    lay(made, records, (Fix(1, "amount", "1.00", "10.00"), Fix(2, None), Fix(4, "region", "N", "S")))
+    made.run()
+    assert [(row["epoch"], row["op"], row["cause"], row["data"]) for row in made.log("fixed") if row["epoch"] == 2] == [
+        (2, "-C", "correction", {"id": 1, "region": "N", "amount": 2.5}),
+        (2, "+C", "correction", {"id": 1, "region": "N", "amount": 10}),
+        (2, "-C", "correction", {"id": 4, "region": "N", "amount": 1}),
+        (2, "+C", "correction", {"id": 4, "region": "S", "amount": 1}),
+    ]  # fmt: skip
+    assert made.text("sums.csv") == "region,total,orders\nN,13.00,4\nS,1.00,1\n"
+    lay(made, {**records, 4: ("W", "1.00")}, ())
+    made.run()
+    assert made.text("sums.csv") == "region,total,orders\nN,5.00,5\nW,1.00,1\n"
+    assert made.violations() == []
+
+
+def test_an_edit_and_a_delivery_move_a_record_in_one_run(tmp_path: Path) -> None:
+    made = folder(tmp_path)
+    made.write("pipeline.yaml", PIPELINE.replace("corrections/*, key: [id]", "corrections/by-region.yaml, key: [region]"))
+    made.write("corrections/by-region.yaml", "[{key: N, set: {amount: {from: 1, to: 2}}, reason: r}]")
+    made.write("orders.csv", "id,region,amount\n1,N,1\n2,S,1\n")
+    made.run()
+    made.write("corrections/by-region.yaml", "[{key: N, set: {amount: {from: 1, to: 3}}, reason: r}]")
+    made.write("orders.csv", "id,region,amount\n1,S,1\n2,N,1\n3,N,1\n")
+    made.run()
+    assert made.text("all.csv") == "id,region,amount\n1,S,1.00\n2,N,3.00\n3,N,3.00\n"
+    assert [row["records"] for row in made.load().corrections()] == [2]
+    assert made.violations() == []
+
+
+def test_a_run_tells_what_does_not_hold_any_more(tmp_path: Path) -> None:
+    made = folder(tmp_path)
+    lay(made, {1: ("N", "1.00"), 2: ("N", "1.00"), 3: ("N", "1.00")}, (Fix(1, "region", "N", "S"), Fix(2, "region", "N", "S"), Fix(3, "region", "N", "S")))
+    with standing_in(tmp_path):
+        assert "W480" not in command("run", "pipeline.yaml", "--engine", "sail")[2]
+        lay(made, {1: ("S", "1.00"), 2: ("W", "1.00")}, (Fix(1, "region", "N", "S"), Fix(2, "region", "N", "S"), Fix(3, "region", "N", "S")))
+        told = command("run", "pipeline.yaml", "--engine", "sail", "--max-retract-share", "1")[2]
+        assert [line for line in told.splitlines() if "W480" in line] == [
+            "warning: W480: node 'fixed': 1 correction does not hold: the record says neither what it corrects nor what it should say (corrections/even.yaml:1)",
+            "warning: W480: node 'fixed': 1 correction names a record that is not there (corrections/odd.csv:3)",
+            "warning: W480: node 'fixed': 1 correction is spent: the source says the same by now (corrections/odd.csv:2)",
+        ]
+        assert "W480" not in command("run", "pipeline.yaml", "--engine", "sail")[2]
+
+
+def test_why_names_the_correction(tmp_path: Path) -> None:
+    made = folder(tmp_path)
+    lay(made, {2: ("N", "1.00"), 3: ("S", "1.00")}, (Fix(2, "region", "N", "S"), Fix(3, "region", "N", "W")))
+    made.run()
+    told = [row for row in made.load().why("sums", {"region": "S"}) if row["source"] == "fixed"]
+    assert [(row["file"], row["row"], row["cause"], row["reason"], row["data"]) for row in told] == [
+        ("corrections/even.yaml", 1, "correction", "seen", {"id": "2", "column": "region", "from": "N", "to": "S"})
+    ]
+
+
+def test_a_saved_correction_is_applied_by_the_next_run(tmp_path: Path) -> None:
+    made = folder(tmp_path)
+    lay(made, {1: ("N", "1.00"), 2: ("N", "1.00")}, ())
+    made.run()
+    words = ("correct", "pipeline.yaml", "orders", "--key", "id=1", "--set", "amount=2.5", "--reason", "the shop called", "--save")
+    with standing_in(tmp_path):
+        code, text, _ = command(*words, "--dry-run")
+        assert (code, (tmp_path / "corrections/by-hand.yaml").exists()) == (0, False)
+        code, text, note = command(*words, "--author", "ana", "--ticket", "T-7")
+        assert (code, note) == (0, "Added to corrections/by-hand.yaml; the next run applies it.\n")
+        assert yaml.safe_load(text) == [
+            {"key": {"id": 1}, "set": {"amount": {"from": "1.00", "to": "2.5"}}, "reason": "the shop called", "author": "ana", "ticket": "T-7"}
+        ]
+        assert command(*words)[0] == Exit.USAGE
+        assert command("correct", "pipeline.yaml", "orders", "--key", "id=9", "--retract", "--reason", "r", "--save")[0] == Exit.USAGE
+        assert command("correct", "pipeline.yaml", "orders", "--key", "id=2", "--retract", "--reason", "twice", "--save")[0] == 0
+    made.run()
+    assert made.text("all.csv") == "id,region,amount\n1,N,2.50\n"
+    assert [row["state"] for row in made.load().corrections()] == ["applied", "applied"]
+
+
+WRONG = {
+    "{key: {ix: 1}, retract: true, reason: r}": "E481",
+    "{key: x, retract: true, reason: r}": "E482",
+    "{key: 1, set: {amuont: {from: 1, to: 2}}, reason: r}": "E482",
+    "{key: 1, set: {amount: {from: 1, to: two}}, reason: r}": "E482",
+    "{key: 1, set: {id: {from: 1, to: 2}}, reason: r}": "E482",
+    "{key: 1, reason: r}": "E480",
+    "{key: 1, retract: true, set: {amount: {from: 1, to: 2}}, reason: r}": "E480",
+    "{key: 1, retract: true}": "CFG-002",
+    "{key: 1, retract: true, reason: ''}": "CFG-004",
+    "{key: 1, set: {amount: {from: 1}}, reason: r}": "CFG-002",
+    "{key: 1, retract: true, reason: r, status: done}": "CFG-004",
+    "{key: 2, retract: true, reason: again}": "E483",
+    "7": "CFG-003",
+}
+
+
+@pytest.mark.parametrize("entry", WRONG)
+def test_a_correction_that_fits_nothing_is_told_with_its_place(entry: str, tmp_path: Path) -> None:
+    made = folder(tmp_path)
+    made.write("corrections/even.yaml", f"- {{key: 2, retract: true, reason: r}}\n- {entry}\n")
+    with pytest.raises(PipelineErrors) as told:
+        made.load()
+    assert [(one.code, Path(one.file).name, one.line) for one in told.value.diagnostics] == [(WRONG[entry], "even.yaml", 2)]
+
+
+TABLES = {
+    "id,column,from,to,reason\n1,amount,1,2,r,more\n": "line 2 has 6 cells",
+    'id,column,from,to,reason\n1,amount,"1,2,r\n': "unexpected end of data",
+    "id,column,from,to,reason\n1,amount,1,2,\n": "'reason'",
+    "id,colum,from,to,reason\n1,amount,1,2,r\n": "E4",
+}
+
+
+@pytest.mark.parametrize("text", TABLES)
+def test_a_table_that_cannot_be_read_is_told(text: str, tmp_path: Path) -> None:
+    made = folder(tmp_path)
+    made.write("corrections/odd.csv", text)
+    with pytest.raises(PipelineErrors, match=TABLES[text]):
+        made.load()
+
+
+def test_workbooks_are_read_by_rows(tmp_path: Path) -> None:
+    made = folder(tmp_path)
+    lay(made, {1: ("N", "1.00"), 2: ("N", "1.00")}, ())
+    rows = [["id", "column", "from", "to", "retract", "reason"], [1, "amount", 1, 2.5, None, "r"], [2, None, None, None, "yes", "r"]]
+    (made.path / "corrections/book.xlsx").write_bytes(workbook(rows))
+    made.run()
+    assert made.text("all.csv") == "id,region,amount\n1,N,2.50\n"
+    assert [row["place"] for row in made.load().corrections()] == ["corrections/book.xlsx:2", "corrections/book.xlsx:3"]
+
+
+def test_drafts_wait_and_withdrawn_ones_make_room(tmp_path: Path) -> None:
+    made = folder(tmp_path)
+    lay(made, {2: ("N", "1.00")}, ())
+    made.write(
+        "corrections/even.yaml",
+        "- {key: 2, set: {region: {from: N, to: W}}, reason: r, status: withdrawn}\n- {key: 2, set: {region: {from: N, to: S}}, reason: r}\n- {key: 2, retract: true, reason: r, status: draft}\n",
+    )
+    made.run()
+    assert made.text("all.csv") == "id,region,amount\n2,S,1.00\n"
+    assert [row["state"] for row in made.load().corrections()] == ["withdrawn", "applied", "draft"]
+
+
+def test_no_output_writes_over_the_files(tmp_path: Path) -> None:
+    made = folder(tmp_path)
+    made.write("corrections/even.yaml", "- {key: 2, retract: true, reason: r}\n")
+    made.write("pipeline.yaml", PIPELINE.replace("path: all.csv", "path: corrections/even.yaml"))
+    with pytest.raises(PipelineErrors, match="E349"):
+        made.load()
