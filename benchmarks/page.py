@@ -15,7 +15,7 @@ INTRODUCTION: Final = (
     "`make bench` measures and writes this page. Every program runs in a process of its own. Figures are processor seconds, of the process and its children, unless a table says",
     "otherwise; all results are compared with DuckDB's after each step: decimals, counts and texts by every digit, floats by twelve. `results.jsonl` has all figures.",
     "A later run has its share of the first run. Where it takes more than the first run, the table says `slower than in full`. / DuckDB says how many times DuckDB's full computation",
-    "of the same files it takes: above 1, DuckDB computes everything anew in less time. What was tried and did not pay is in [performance](../docs/performance.md#what-did-not-pay).",
+    "of the same files it takes: above 1, DuckDB computes everything anew in less time. What was tried and did not pay is in [performance](../docs/how-it-works/performance.md#what-did-not-pay).",
     "",
     "| command | what it does |",
     "|---|---|",

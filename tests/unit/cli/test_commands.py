@@ -23,6 +23,7 @@ COMMANDS = [
     "check",
     "compact",
     "correct",
+    "corrections",
     "diff",
     "dlq",
     "doctor",
