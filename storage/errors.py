@@ -20,7 +20,7 @@ from storage.lazy_deltalake import deltalake
 from storage.uris import settings_missing
 
 __all__ = [
-    "Damaged", "EngineUnavailable", "LedgerMoved", "OutsideError", "Overtaken", "StorageError",
+    "ConnectionFault", "Damaged", "EngineUnavailable", "LedgerMoved", "OutsideError", "Overtaken", "StorageError",
     "damaged", "engine_failures", "exhausted", "first_line", "storing", "unreadable",
 ]  # fmt: skip
 
@@ -77,6 +77,14 @@ class Overtaken(OutsideError):
     def __init__(self, place: str) -> None:
         self.place = place
         super().__init__(f"{place}: another run wrote here")
+
+
+class ConnectionFault(Exception):
+    """A connection whose configuration cannot be used: the code, the message and the way out of a diagnostic."""
+
+    def __init__(self, code: str, message: str, help: str = "") -> None:
+        self.code, self.message, self.help = code, message, help
+        super().__init__(f"{code}: {message}")
 
 
 class EngineUnavailable(OutsideError):

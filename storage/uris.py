@@ -4,7 +4,10 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["is_local", "on_s3", "settings_missing", "settings_refused"]
+__all__ = ["SCHEMES", "below", "is_local", "is_object", "on_s3", "settings_missing", "settings_refused"]
+
+SCHEMES = ("s3", "gs", "az")
+"""Object stores whose files Errata reads and writes."""
 
 PROFILES = ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE")
 
@@ -12,6 +15,16 @@ PROFILES = ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE")
 def is_local(uri: str) -> bool:
     """Return whether a path or URI names a place in the local file system."""
     return "://" not in uri or uri.startswith("file://")
+
+
+def below(place: str, folder: Path) -> str:
+    """Return a path relative to a folder; a URI unchanged."""
+    return os.path.relpath(place, folder) if is_local(place) else place
+
+
+def is_object(place: str) -> bool:
+    """Return whether a URI names a place in an object store whose files Errata reads and writes."""
+    return place.startswith(tuple(f"{one}://" for one in SCHEMES))
 
 
 def on_s3(place: str) -> bool:

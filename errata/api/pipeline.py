@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,11 +89,12 @@ def load(
     place = _state(name, workspace, state)
     given = dict(variables or {})
     settings = PipelineSettings(
-        name, folder, fetched=fetched_below(place), connections=workspace.connections(variables_of_process), allow_absolute_paths=allow_absolute_paths,
+        name, folder, fetched=fetched_below(place), connections=workspace.connections(variables_of_process), stores=workspace.stores(variables_of_process), allow_absolute_paths=allow_absolute_paths,
         channel=overlay.channel if overlay else None, modules=Modules.under(rules),
         source_defaults=_source_defaults(overlay, given) if overlay else {},
     )  # fmt: skip
-    for secret in (secret for one in settings.connections.values() for secret in one.secrets()):
+    databases, stores = settings.connections.values(), settings.stores.connections
+    for secret in chain(*(one.secrets() for one in databases), *(one.secrets() for one in stores)):
         note_secret(secret)
     plan = make_plan(document, settings, given, findings, environment=variables_of_process, layers=overlay.layers if overlay else {})
     plan = replace(plan, workspace=workspace, files=(file, *([Path(overlay.file)] if overlay else [])))

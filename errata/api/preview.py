@@ -67,6 +67,7 @@ def limited(plan: Plan, records: int, folder: Path) -> Plan:
 def _texts(plan: Plan, result: RunResult) -> Iterator[str]:
     """The preview of each output, under its name where there are several."""
     for name, path in result.outputs.items():
+        assert isinstance(path, Path)  # `limited` has outputs written to a folder
         files = sorted(path.parent.glob(f"{path.stem}*")) if not path.exists() else [path]
         if len(result.outputs) > 1:
             yield HEADING.format(name=name)

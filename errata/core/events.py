@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from html import escape
-from pathlib import Path
 from typing import Any, Literal
+
+from storage.stores.places import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class RunResult:
     counts: Counts = field(default_factory=Counts)
     per_source_rollback_cursors: Mapping[str, int] = field(default_factory=dict)
     rejected: int = 0
-    outputs: Mapping[str, Path] = field(default_factory=dict)
+    outputs: Mapping[str, Place] = field(default_factory=dict)
     seconds: float = 0.0
     message: str = ""
     preview: str = ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from changelog.lazy_imports import F
@@ -36,6 +35,7 @@ from operators.source.request import IngestRequest, IngestResult, InputChanged, 
 from storage.errors import engine_failures
 from storage.formats import FormatError, InputError
 from storage.state.entry import Entry
+from storage.stores.places import Places
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,7 +79,7 @@ def _ingest_files(epoch: Epoch, writer: NodeWriter, source: SourceFiles, copies:
         elif delta.ops.get("-R"):
             guard_scopes(epoch.options, source.node, delta, made.standing())
 
-    return ingest(writer, source, epoch.plan.settings.folder, before=known, suppressed=suppressed, floors=points, copies=copies, warn=epoch.warn, judge=judge)
+    return ingest(writer, source, epoch.plan.settings.places, before=known, suppressed=suppressed, floors=points, copies=copies, warn=epoch.warn, judge=judge)
 
 
 def _named_file(text: str, source: SourceFiles) -> str:
@@ -91,7 +91,7 @@ def _named_file(text: str, source: SourceFiles) -> str:
 def ingest(
     writer: NodeWriter,
     source: SourceFiles,
-    folder: Path,
+    places: Places,
     *,
     before: Mapping[str, Any] | None,
     suppressed: int = 0,
@@ -105,7 +105,7 @@ def ingest(
     Args:
         writer: Stores the rows.
         source: The source and its files.
-        folder: The pipeline's folder.
+        places: Where paths of the pipeline lead.
         before: The last ledger entry's summary of the node; None where the node is new.
         suppressed: The number of suppressed records; the delta treats them as if they took part.
         floors: By path the files that are read from a cursor on.
@@ -120,7 +120,7 @@ def ingest(
         InputChanged: The merge strategy cannot take the input. Errors of reading pass too.
     """
     run, operator = writer.run, cast("SourceNode", source.node.operator)
-    files = operator.files(source.number, folder, copies.local if copies else None)
+    files = operator.files(source.number, places, copies.local if copies else None)
     prior = None if before is None else CommittedPriorRows(run, source.node, suppressed)
     anew = before is not None and source.rekeyed(before)
     changes = source.anew().changes if anew else source.changes

@@ -15,6 +15,7 @@ from errata.plan.steps import IngestStep
 from errata.state.node_writer import NodeWriter
 from errata.state.run_state import Ingested
 from errata.state.source_files import SourceFiles, look_at_sources
+from storage.files.stores import forget_contents
 
 if TYPE_CHECKING:
     from operators.source.answers import AnswerChanges
@@ -67,7 +68,8 @@ class FileInputs(Inputs):
         return look_at_sources(epoch.plan, epoch.head.sources if epoch.head else {}, self.answers)
 
     def close(self) -> None:
-        """Remove the spooled answers of databases."""
+        """Remove the spooled answers of databases, and let go of objects that were read."""
+        forget_contents()
         for one in self.answers.values():
             if one.spool is not None:
                 one.spool.unlink(missing_ok=True)

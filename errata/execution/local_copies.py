@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from errata.core.diagnostics import Diagnostic, PipelineErrors
 from errata.core.failures import StorageFailed
@@ -15,6 +14,8 @@ from errata.state.source_files import SourceFiles
 from operators.source.node import SourceNode
 from storage.files.discovery import FileStat, path_matcher
 from storage.files.staging import Staging, StagingError, StagingSettings, purge
+from storage.files.stores import store_of
+from storage.stores.places import Place
 
 
 def staging_settings(plan: Plan) -> StagingSettings | None:
@@ -33,7 +34,7 @@ class Copies:
     staging: Staging | None
     clean: bool = False
 
-    def local(self, path: Path) -> Path:
+    def local(self, path: Place) -> Place:
         """Where a file of a source is to be read. Raises StorageFailed."""
         if self.staging is None or not self.staging.settings.selects(path):
             return path
@@ -75,10 +76,10 @@ def _files(node: Node, plan: Plan) -> dict[str, FileStat]:
     return {file.name: file for file in discovered(node, plan)}
 
 
-def _refuse_one_volume(plan: Plan, settings: StagingSettings, paths: Iterable[Path]) -> None:
+def _refuse_one_volume(plan: Plan, settings: StagingSettings, paths: Iterable[Place]) -> None:
     volume = settings.folder.stat().st_dev
     for path in paths:
-        if settings.selects(path) and path.stat().st_dev == volume:
+        if settings.selects(path) and store_of(path).volume(path) == volume:
             message = f"storage.staging.dir {settings.folder} is on the volume of {path}: copying it would move no reading off that volume"
             file = plan.workspace.file if plan.workspace else None
             raise PipelineErrors([Diagnostic("E333", message, file=str(file or ""), help="point storage.staging.dir at a disk of its own")])
@@ -102,7 +103,7 @@ def _source_plan(node: Node, plan: Plan, settings: StagingSettings) -> dict[str,
     return {"stagable": True, "files": [_file_plan(file.path, settings) for file in files]}
 
 
-def _file_plan(path: Path, settings: StagingSettings) -> dict[str, object]:
+def _file_plan(path: Place, settings: StagingSettings) -> dict[str, object]:
     if not settings.selects(path):
         return {"path": str(path), "staged": False}
     told: dict[str, object] = {"path": str(path), "staged": True, "staged_path": str(settings.names(path).copy)}

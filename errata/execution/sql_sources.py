@@ -17,10 +17,11 @@ from operators.source.answers import Answer, AnswerChanges, spooled
 from operators.source.file_changes import FileRecord
 from operators.source.node import SourceNode
 from operators.source.request import InputChanged
+from storage.errors import ConnectionFault
 from storage.files.discovery import content_hash
 from storage.formats import FormatError
 from storage.sql.connections import Connection
-from storage.sql.errors import ConnectionFault, DatabaseError
+from storage.sql.errors import DatabaseError
 from storage.sql.reading import Reading, one_moment
 from storage.sql.statements import one_statement
 from storage.state.entry import Entry

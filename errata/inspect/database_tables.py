@@ -19,7 +19,8 @@ from operators.output.operator import Output
 from operators.source.answers import AnswerHash
 from storage import formats
 from storage.delta.changelog_table import ChangelogTable
-from storage.sql.errors import ConnectionFault, DatabaseError
+from storage.errors import ConnectionFault
+from storage.sql.errors import DatabaseError
 from storage.sql.names import TableName
 from storage.sql.reading import AnswerColumn, Ask, one_moment
 from storage.sql.tables import look

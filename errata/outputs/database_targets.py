@@ -17,8 +17,9 @@ from errata.plan.steps import OutputChanges
 from errata.rendering.event_stream import database_text
 from errata.state.source_files import files_before, undeclared
 from operators.output.operator import Output
+from storage.errors import ConnectionFault
 from storage.sql.connections import Connection
-from storage.sql.errors import CannotHold, ConnectionFault, DatabaseError
+from storage.sql.errors import CannotHold, DatabaseError
 from storage.sql.names import TableName
 from storage.sql.tables import KEY, Column, Shape, Standing, dialect_of, look
 from storage.state.entry import Entry

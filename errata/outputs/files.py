@@ -5,12 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
 
 from changelog.lazy_imports import F, pa, pc
@@ -34,8 +33,11 @@ from errata.state.stream_forms import Stream, flat, formed
 from operators.output.config import ChangelogFile
 from operators.output.operator import Output
 from operators.source.file_changes import FileRecord
+from storage.files.stores import store_of
 from storage.formats import OptionError
 from storage.state.entry import Entry
+from storage.stores.places import Place
+from storage.uris import below
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -75,8 +77,8 @@ def unchanged_files(context: OutputContext, run: RunState, node: Node) -> list[d
 
 def _counted_again(context: OutputContext, run: RunState, sidecar: Mapping[str, Any]) -> dict[str, Any]:
     folder = context.plan.settings.folder
-    path = folder / sidecar["path"]
-    told = json.loads(path.read_text(encoding="utf-8")) | {"dlq_count": run.total_rejected()}
+    path = context.plan.settings.places / sidecar["path"]
+    told = json.loads(bytes(store_of(path).content(path))) | {"dlq_count": run.total_rejected()}
     return {**sidecar, **context.staged.stage(path, _as_json(told)).json(folder)}
 
 
@@ -84,7 +86,7 @@ def _counted_again(context: OutputContext, run: RunState, sidecar: Mapping[str, 
 class _Piece:
     """The rows of a file of the data (which a split may cut), its path, how many rows there are."""
 
-    target: Path
+    target: Place
     rows: OutputRows
     count: int
 
@@ -131,9 +133,9 @@ def _by_target(run: RunState, node: Node, targets: Targets, rows: OutputRows, pa
         frame = cast("DataFrame", rows.frame)
         counts, none = run.engine.to_arrow(frame.groupBy(ORIGIN).agg(F.count(F.lit(1)).alias("count_all"))), run.engine.to_arrow(frame, 0)
     found = dict(zip(*(counts.column(name).to_pylist() for name in (ORIGIN, "count_all")), strict=True))
-    by_path: dict[Path, list[str]] = {}
+    by_path: dict[Place, list[str]] = {}
     for origin in sorted({*found, *paths}):
-        by_path.setdefault(targets.path_for(node, Path(origin).stem), []).append(origin)
+        by_path.setdefault(targets.path_for(node, PurePosixPath(origin).stem), []).append(origin)
     for path, names in by_path.items():
         count = sum(found.get(name, 0) for name in names)
         yield _Piece(path, _of_origins(rows, names) if count else OutputRows(none, None), count)
@@ -172,10 +174,10 @@ class _Sidecars:
         }  # fmt: skip
         return cls(context, writer.started, before, told, {"dlq_count": run.total_rejected()})
 
-    def write(self, target: Path, count: int, made: Sequence[Written]) -> Written:
+    def write(self, target: Place, count: int, made: Sequence[Written]) -> Written:
         """The sidecar of the files that make up `target`."""
         path = _sidecar_of(target)
-        moment = self.before.get(os.path.relpath(path, self.context.plan.settings.folder)) or datetime.now(UTC).isoformat(timespec="milliseconds")
+        moment = self.before.get(below(str(path), self.context.plan.settings.folder)) or datetime.now(UTC).isoformat(timespec="milliseconds")
         finished = datetime.fromisoformat(moment)
         ended = {"run_finished_at": _moment(finished), "elapsed_total_ms": round((finished - self.started).total_seconds() * 1000)}
         told = {**self.told, **ended, "resolved_path": str(target), "record_count": count, "bytes_written": sum(one.size for one in made), **self.counted}
@@ -183,7 +185,7 @@ class _Sidecars:
         return replace(staged, told={FINISHED: moment})
 
 
-def _sidecar_of(target: Path) -> Path:
+def _sidecar_of(target: Place) -> Place:
     return target.with_name(f"{target.name}.meta.json")
 
 

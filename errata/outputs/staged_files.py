@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from errata.core.failures import StorageFailed
-from storage import durable
 from storage.durable import undoing
 from storage.errors import StorageError
+from storage.files.stores import store_of
+from storage.stores.places import Place, Places
+from storage.uris import below
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A finished file beside its target, and what the ledger keeps of it."""
+    """A finished file that waits for its target, and what the ledger keeps of it.
+
+    Attributes:
+        kept: What the ledger knows it by: its size, and its time or its content.
+        first: Whether nothing is at its target yet.
+    """
 
     staged: Path
-    target: Path
-    size: int
-    mtime_ns: int
-    wanted: Path
+    target: Place
+    kept: Mapping[str, Any]
+    wanted: Place
     """The target; where its name has a suffix since another file has that name, the path without it."""
+    first: bool = False
     told: Mapping[str, Any] = field(default_factory=dict)
     """What else it takes to write the file a second time."""
 
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return int(self.kept["size"])
+
     def json(self, folder: Path) -> dict[str, Any]:
-        """Path (below the pipeline's folder where it lies there), size, mtime, the path that was wanted instead, further members."""
-        wanted = {} if self.wanted == self.target else {"instead_of": os.path.relpath(self.wanted, folder)}
-        return {"path": os.path.relpath(self.target, folder), "size": self.size, "mtime_ns": self.mtime_ns, **wanted, **self.told}
+        """Path (below the pipeline's folder where it lies there) or URI, what it is known by, the path that was wanted instead, further members."""
+        wanted = {} if self.wanted == self.target else {"instead_of": below(str(self.wanted), folder)}
+        return {"path": below(str(self.target), folder), **self.kept, **wanted, **self.told}
 
 
 @dataclass(slots=True)
@@ -51,26 +62,26 @@ class StagedFiles:
     """The files of one run: staged before the commit, published after it; removed when the run fails."""
 
     written: list[Written] = field(default_factory=list)
-    gone: dict[Path, Mapping[str, Any]] = field(default_factory=dict)
+    gone: dict[Place, Mapping[str, Any]] = field(default_factory=dict)
     """Files that are to be removed, with what the ledger keeps of them."""
     tables: list[StagedTable] = field(default_factory=list)
     refused: set[str] = field(default_factory=set)
     """The outputs whose databases refused the rows."""
     formulas: bool = False
     """Whether it was warned of text that a spreadsheet would run."""
-    _begun: dict[Path, dict[str, list[Path]]] = field(default_factory=dict)
-    _targets: set[Path] = field(default_factory=set)
+    _begun: dict[Place, dict[str, list[Path]]] = field(default_factory=dict)
+    _targets: set[Place] = field(default_factory=set)
 
     def publish(self) -> None:
-        """Rename everything over its target, bring tables up to date, remove what is not written any more.
+        """Bring everything to its target, bring tables up to date, remove what is not written any more.
 
         Raises:
             StorageFailed: Tables of databases were refused; all others are written.
         """
         for one in self.written:
-            durable.publish(one.staged, one.target)
-        for path in self.gone:
-            durable.step(f"remove:{path.name}", lambda path=path: path.unlink(missing_ok=True))  # type: ignore[misc]  # lambda default binds the loop variable
+            store_of(one.target).publish(one.staged, one.target, first=one.first)
+        for place in self.gone:
+            store_of(place).remove(place)
         failures = []
         for table in self.tables:
             try:
@@ -84,63 +95,60 @@ class StagedFiles:
             first.details = (*first.details, *(one.message for one in others))
             raise first
 
-    def date(self, before: Mapping[Path, Mapping[str, Any]]) -> None:
+    def date(self, before: Mapping[Place, Mapping[str, Any]]) -> None:
         """Give files that are only brought back the times that the ledger has of them, so that the next run finds them as they were."""
         for one in self.written:
             entry = before.get(one.target)
             if entry is not None and entry.get("size") == one.size:
-                os.utime(one.staged, ns=(entry["mtime_ns"], entry["mtime_ns"]))
+                store_of(one.target).date(one.staged, entry)
 
     def discard(self) -> None:
         """Remove what was staged."""
         for one in self.written:
             one.staged.unlink(missing_ok=True)
 
-    def sweep(self, target: Path) -> None:
+    def sweep(self, target: Place) -> None:
         """Remove what a run that was killed had begun to write in the place of a file."""
         if target.parent not in self._begun:
-            self._begun[target.parent] = durable.staged_in(target.parent)
+            self._begun[target.parent] = store_of(target).sweep(target.parent)
         for begun in self._begun[target.parent].pop(target.name, ()):
             begun.unlink(missing_ok=True)
 
-    def stage(self, target: Path, parts: Iterator[bytes], *, wanted: Path | None = None) -> Written:
-        """Write a file beside its target, which may take the place of the one `wanted`. Raises StorageFailed, also where another output of the run wrote it."""
+    def stage(self, target: Place, parts: Iterator[bytes], *, wanted: Place | None = None) -> Written:
+        """Write a file that waits for its target, which may take the place of the one `wanted`. Raises StorageFailed, also where another output of the run wrote it."""
         if target in self._targets:
             raise StorageFailed(f"two outputs write {target}", help="give one of them another path")
         self._targets.add(target)
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
+            store, first = store_of(target), not target.exists()
             self.sweep(target)
-            staged = durable.staging_path(target)
-            stat = _filled(staged, parts)
+            staged = store.staging(target)
+            _fill(staged, parts)
+            one = Written(staged, target, store.kept(staged), wanted or target, first)
         except OSError as error:
             raise StorageFailed(f"cannot write {target}: {error.strerror}") from error
-        one = Written(staged, target, stat.st_size, stat.st_mtime_ns, wanted or target)
+        except StorageError as error:
+            raise StorageFailed(f"cannot write {error}") from error
         self.written.append(one)
         return one
 
 
-def holds(path: Path, parts: Iterator[bytes]) -> bool:
-    """Whether a file is what these parts make. Raises OSError."""
-    with path.open("rb") as handle:
+def holds(place: Place, parts: Iterator[bytes]) -> bool:
+    """Whether a file is what these parts make. Raises OSError and StorageError."""
+    with store_of(place).open(place) as handle:
         return all(handle.read(len(part)) == part for part in parts) and not handle.read(1)
 
 
-def _filled(path: Path, parts: Iterator[bytes]) -> os.stat_result:
+def _fill(path: Path, parts: Iterator[bytes]) -> None:
     """Write a file; remove it where that fails."""
-    with undoing(lambda: path.unlink(missing_ok=True)):
-        with path.open("wb") as handle:
-            handle.writelines(parts)
-        return path.stat()
+    with undoing(lambda: path.unlink(missing_ok=True)), path.open("wb") as handle:
+        handle.writelines(parts)
 
 
-def is_intact(entry: Mapping[str, Any], folder: Path) -> bool:
-    """Whether a file that the ledger names is still there as it was written."""
-    try:
-        stat = (folder / entry["path"]).stat()
-    except OSError:
-        return False
-    return (stat.st_size, stat.st_mtime_ns) == (entry["size"], entry["mtime_ns"])
+def is_intact(entry: Mapping[str, Any], places: Places) -> bool:
+    """Whether a file that the ledger names is still there as it was written. Raises StorageError where its store gives no answer."""
+    place = places / entry["path"]
+    return store_of(place).holds(place, entry)
 
 
 def table_is_intact(entry: Mapping[str, Any], place: str) -> bool:

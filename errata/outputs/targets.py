@@ -25,7 +25,8 @@ from storage import formats
 from storage.files.path_tokens import PathTemplate, TokenValues
 from storage.formats.splitting import SplitPlan
 from storage.state.entry import Entry
-from storage.uris import is_local
+from storage.stores.places import Place, Places
+from storage.uris import below, is_local
 
 History = Callable[[], "Sequence[Entry]"]
 """The ledger's entries, read where they are asked for."""
@@ -41,11 +42,11 @@ FINISHED = "finished"
 class Targets:
     """The paths of one run: of each output by node, and of the DLQ file (None where the pipeline names none)."""
 
-    folder: Path
-    outputs: Mapping[str, Path]
+    places: Places
+    outputs: Mapping[str, Place]
     configs: Mapping[str, OutputConfig]
     tokens: Mapping[str, TokenValues]
-    dlq: Path | None
+    dlq: Place | None
     dlq_form: Mapping[str, Any]
     """What the pipeline says of the columns of the DLQ file."""
     own: ProtectedFiles
@@ -55,20 +56,25 @@ class Targets:
     def of(cls, context: OutputContext) -> Targets:
         """The targets of a run, tokens replaced, free names chosen."""
         plan = context.plan
-        folder = plan.settings.folder
+        places = plan.settings.places
         tokens = {node.name: _tokens(node, context) for node in file_outputs(plan)}
         wanted = {node.name: _target(node, plan, tokens[node.name]) for node in file_outputs(plan)}
-        outputs = {node.name: _table_beside(node, wanted, folder, context.prior) for node in file_outputs(plan)}
+        outputs = {node.name: _table_beside(node, wanted, places, context.prior) for node in file_outputs(plan)}
         configs = {node.name: cast("Output", node.operator).config for node in file_outputs(plan)}
         path = plan.model.error_handling.dlq.path
-        found = cls(folder, outputs, configs, tokens, folder / path if path else None, dlq_form(plan), context.protected)
+        found = cls(places, outputs, configs, tokens, places / path if path else None, dlq_form(plan), context.protected)
         found._refuse_shared(plan)
         found._refuse_own(plan)
         return found
 
+    @property
+    def folder(self) -> Path:
+        """Where relative paths start."""
+        return self.places.folder
+
     def _refuse_shared(self, plan: Plan) -> None:
         """Raise PipelineErrors where tokens make one path of two (E322)."""
-        owners = {os.path.normpath(self.dlq): "the dead letter queue"} if self.dlq else {}
+        owners = {_plain(self.dlq): "the dead letter queue"} if self.dlq else {}
         for node, path in self._written(plan):
             if path in owners:
                 message = f"{owners[path]} and output '{node.name}' both write '{below(path, self.folder)}'"
@@ -89,9 +95,9 @@ class Targets:
             config, path = self.configs[node.name], self.outputs[node.name]
             paths = [] if self.by_source_file(node) else [path, *([path.with_name(f"{path.name}.meta.json")] if config.write_meta else [])]
             paths += [self._rendered(config.changelog.path, self.tokens[node.name])] if config.changelog else []
-            yield from ((node, os.path.normpath(one)) for one in paths)
+            yield from ((node, _plain(one)) for one in paths)
 
-    def path(self, node: Node) -> Path:
+    def path(self, node: Node) -> Place:
         """Where an output is written."""
         return self.outputs[node.name]
 
@@ -110,40 +116,40 @@ class Targets:
         named = below(str(self._rendered(wanted, self.tokens[node.name])), self.folder) if is_local(wanted) else path
         return {"path": path} if path == named else {"path": path, "instead_of": named}
 
-    def paths(self) -> dict[str, Path]:
+    def paths(self) -> dict[str, Place]:
         """All outputs by node."""
         return dict(self.outputs)
 
-    def paths_after(self, plan: Plan, entry: Entry) -> dict[str, Path]:
+    def paths_after(self, plan: Plan, entry: Entry) -> dict[str, Place]:
         """Where the outputs stand after an epoch, which need not have written them; of one in parts, or of one for each source file, the path that their names are made of."""
         found = dict(self.outputs)
         for node in file_outputs(plan):
             data = [] if self.configs[node.name].split is not None or self.by_source_file(node) else entry.nodes.get(node.name, {}).get("files", [])
-            found |= {node.name: self.folder / data[0]["path"]} if data and is_local(data[0]["path"]) else {}
+            found |= {node.name: self.places / data[0]["path"]} if data and is_local(data[0]["path"]) else {}
         return found
 
-    def files(self, head: Entry | None) -> set[Path]:
+    def files(self, head: Entry | None) -> set[Place]:
         """All files that this run or the last one writes, as far as they are known before."""
         return {*self.outputs.values(), *([self.dlq] if self.dlq else []), *self.known(head)}
 
-    def known(self, head: Entry | None) -> dict[Path, Mapping[str, Any]]:
+    def known(self, head: Entry | None) -> dict[Place, Mapping[str, Any]]:
         """All files that the last run wrote, with what the ledger keeps of them."""
-        return {self.folder / entry["path"]: entry for entry in _files(head)}
+        return {self.places / entry["path"]: entry for entry in _files(head)}
 
     def by_source_file(self, node: Node) -> bool:
         """Whether an output is one file for each source file."""
         return PathTemplate.parse(self.configs[node.name].path).by_file
 
-    def path_for(self, node: Node, stem: str) -> Path:
+    def path_for(self, node: Node, stem: str) -> Place:
         """Where the rows of a source file of this stem are written."""
         return self._rendered(self.configs[node.name].path, replace(self.tokens[node.name], source_file=stem))
 
-    def rendered(self, node: Node, path: str, epoch: int) -> Path:
+    def rendered(self, node: Node, path: str, epoch: int) -> Place:
         """Another path of an output, with an epoch's tokens replaced."""
         return self._rendered(path, replace(self.tokens[node.name], epoch=epoch))
 
-    def _rendered(self, path: str, values: TokenValues) -> Path:
-        return self.folder / PathTemplate.parse(path).render(values)
+    def _rendered(self, path: str, values: TokenValues) -> Place:
+        return self.places / PathTemplate.parse(path).render(values)
 
     def refuse_foreign(self, plan: Plan, head: Entry | None, history: History, *, force: bool) -> None:
         """Raise StorageFailed where something is in the way that this pipeline did not write and may not replace, or that no file can replace."""
@@ -156,7 +162,7 @@ class Targets:
 
     def _refuse_obstacles(self, plan: Plan) -> None:
         """Raise StorageFailed where a folder stands that has to be a file, or a file that has to be a folder, as far as it does not depend on the rows."""
-        written = [(f"output '{node.name}'", Path(path), self._is_file(node, path)) for node, path in self._written(plan) if is_local(self.configs[node.name].path)]
+        written = [(f"output '{node.name}'", self.places / path, self._is_file(node, path)) for node, path in self._written(plan) if is_local(self.configs[node.name].path)]
         for told, path, is_file in [*written, *([("the dead letter queue", self.dlq, True)] if self.dlq else [])]:
             obstacle = path if is_file and path.is_dir() else next((one for one in path.parents if one.exists() and not one.is_dir()), None)
             if obstacle is not None:
@@ -165,9 +171,9 @@ class Targets:
     def _is_file(self, node: Node, path: str) -> bool:
         """Whether what an output writes to a path is one file: no table, and no output in parts, whose names are made of the path."""
         config = self.configs[node.name]
-        return path != os.path.normpath(self.outputs[node.name]) or (config.split is None and not formats.writer_type(config.type).versioned)
+        return path != _plain(self.outputs[node.name]) or (config.split is None and not formats.writer_type(config.type).versioned)
 
-    def refuse_written(self, node: Node, paths: Sequence[Path], head: Entry | None, history: History, *, force: bool) -> None:
+    def refuse_written(self, node: Node, paths: Sequence[Place], head: Entry | None, history: History, *, force: bool) -> None:
         """`refuse_foreign` for paths that are known only once the rows are. Raises StorageFailed also where nothing may be written, `force` or not."""
         for path in paths:
             if (fault := self.own.fault(path)) is not None:
@@ -175,31 +181,31 @@ class Targets:
         if not force:
             self._refuse(node.name, paths, head, history)
 
-    def names(self, node: Node, head: Entry | None, history: History, wanted: Sequence[Path]) -> Callable[[Path], Path]:
+    def names(self, node: Node, head: Entry | None, history: History, wanted: Sequence[Place]) -> Callable[[Place], Place]:
         """Where files of an output that are wanted at some paths are written: beside foreign ones where its names may have a suffix, and just there where not."""
         config = self.configs[node.name]
         if config.if_exists != "unique_suffix":
             return lambda path: path
         runs = cache(history)
         reserved = frozenset({*wanted, *self.outputs.values()})
-        return FreeNames(config.unique_suffix_width, lambda path: bool(self._foreign([path], head, runs)), _names_before(node, self.folder, head, tables=False), reserved)
+        return FreeNames(config.unique_suffix_width, lambda path: bool(self._foreign([path], head, runs)), _names_before(node, self.places, head, tables=False), reserved)
 
-    def _refuse(self, name: str, present: Sequence[Path], head: Entry | None, history: History) -> None:
+    def _refuse(self, name: str, present: Sequence[Place], head: Entry | None, history: History) -> None:
         if self.configs[name].if_exists == "error" and (found := self._foreign(present, head, history)):
             raise StorageFailed(f"output '{name}': {found[0]} exists and was not written by this pipeline", help="--force or if_exists: overwrite replaces it")
 
-    def _foreign(self, paths: Sequence[Path], head: Entry | None, history: History) -> list[Path]:
+    def _foreign(self, paths: Sequence[Place], head: Entry | None, history: History) -> list[Place]:
         """The paths at which there is something that this pipeline did not write."""
         if not (present := [path for path in paths if path.exists()]):
             return []
-        own = {self.folder / entry["path"] for entry in _files(head)}
+        own = {self.places / entry["path"] for entry in _files(head)}
         foreign = {path for path in present if path not in own}
         left = foreign - self._left_by_runs_before(foreign, history) if foreign else foreign
         return [path for path in present if path in left]
 
-    def _left_by_runs_before(self, paths: Collection[Path], history: History) -> set[Path]:
+    def _left_by_runs_before(self, paths: Collection[Place], history: History) -> set[Place]:
         """The paths that an epoch wrote, perhaps under another channel, and that did not change since."""
-        files = [(self.folder / one["path"], one) for entry in history() for one in _files(entry) if "size" in one or "mark" in one]
+        files = [(self.places / one["path"], one) for entry in history() for one in _files(entry) if "size" in one or "mark" in one]
         return {path for path, one in files if path in paths and self._is_intact(one)}
 
     def intact(self, node: Node, head: Entry) -> bool:
@@ -217,7 +223,7 @@ class Targets:
             return True
         if "mark" in entry and not is_local(config.path):
             return bool(entry["path"] == self.ledger_path(node))
-        first = self.folder / entry.get("instead_of", entry["path"])
+        first = self.places / entry.get("instead_of", entry["path"])
         return bool(first.parent == path.parent if config.split else first == path)
 
     def moved(self, plan: Plan, head: Entry) -> set[str]:
@@ -233,12 +239,12 @@ class Targets:
 
     def _is_intact(self, entry: Mapping[str, Any]) -> bool:
         if "mark" not in entry:
-            return is_intact(entry, self.folder)
-        return table_is_intact(entry, str(self.folder / entry["path"]) if is_local(entry["path"]) else entry["path"])
+            return is_intact(entry, self.places)
+        return table_is_intact(entry, str(self.places / entry["path"]) if is_local(entry["path"]) else entry["path"])
 
     def dlq_intact(self, head: Entry) -> bool:
         """Whether the DLQ file is as the last epoch left it: there, at its present path, or rightly absent."""
-        return self._dlq_at_its_path(head) and all(is_intact(entry, self.folder) for entry in self.of_dlq(head).values())
+        return self._dlq_at_its_path(head) and all(is_intact(entry, self.places) for entry in self.of_dlq(head).values())
 
     def _dlq_at_its_path(self, head: Entry) -> bool:
         """Whether the live rejects were written to the file that the pipeline names now, if it names one, with the columns that it asks for."""
@@ -246,27 +252,27 @@ class Targets:
             return True
         return self.dlq in self.of_dlq(head) and head.nodes["dlq"].get("form", self.dlq_form) == self.dlq_form
 
-    def of_dlq(self, head: Entry) -> dict[Path, Mapping[str, Any]]:
+    def of_dlq(self, head: Entry) -> dict[Place, Mapping[str, Any]]:
         """The DLQ file that the last epoch wrote, if it did."""
-        return {self.folder / entry["path"]: entry for entry in head.nodes.get("dlq", {}).get("files", [])}
+        return {self.places / entry["path"]: entry for entry in head.nodes.get("dlq", {}).get("files", [])}
 
-    def leftovers(self, head: Entry | None) -> dict[Path, Mapping[str, Any]]:
+    def leftovers(self, head: Entry | None) -> dict[Place, Mapping[str, Any]]:
         """The files that the last epoch was to remove and that are there all the same, since its run died before it came to that."""
         entries = () if head is None else head.counters.get("gone", ())
-        return {self.folder / entry["path"]: entry for entry in entries if is_intact(entry, self.folder)}
+        return {self.places / entry["path"]: entry for entry in entries if is_intact(entry, self.places)}
 
-    def forgotten(self, plan: Plan, history: Sequence[Entry]) -> dict[Path, Mapping[str, Any]]:
+    def forgotten(self, plan: Plan, history: Sequence[Entry]) -> dict[Place, Mapping[str, Any]]:
         """The files of changes that the forgotten epochs in `history` wrote, of the outputs that still have the same path for changes."""
         wanted = {node.name: changes.path for node in file_outputs(plan) if (changes := self.configs[node.name].changelog) is not None}
         written = [(name, one) for entry in history for name in wanted for one in entry.nodes.get(name, {}).get("files", [])]
-        return {self.folder / one["path"]: one for name, one in written if one.get(CHANGES) == wanted[name]}
+        return {self.places / one["path"]: one for name, one in written if one.get(CHANGES) == wanted[name]}
 
-    def note_gone(self, node: Node, head: Entry | None, written: Sequence[Path], exports: StagedFiles) -> None:
+    def note_gone(self, node: Node, head: Entry | None, written: Sequence[Place], exports: StagedFiles) -> None:
         """Parts of an output that is or was split, and files of source files, that are not written any more at the output's present path are removed."""
         if head is None:
             return
         kept = {below(str(path), self.folder) for path in written}
-        exports.gone |= {self.folder / entry["path"]: entry for entry in self._data(node, head) if entry["path"] not in kept}
+        exports.gone |= {self.places / entry["path"]: entry for entry in self._data(node, head) if entry["path"] not in kept}
 
     def whole(self, node: Node) -> str:
         """What the ledger keeps of each part of an output: the present path of the whole, without a suffix, whichever source file it may be for."""
@@ -295,23 +301,23 @@ def dlq_form(plan: Plan) -> dict[str, Any]:
     return dlq.model_dump(mode="json", exclude={"path"}) | {"columns": {name: [*output.data, *output.riding(CK)] for name, output in sources}}
 
 
-def below(place: str, folder: Path) -> str:
-    """A path relative to a folder; a URI unchanged."""
-    return os.path.relpath(place, folder) if is_local(place) else place
+def _plain(place: Place) -> str:
+    """A path without needless steps; a URI unchanged."""
+    return os.path.normpath(place) if isinstance(place, Path) else str(place)
 
 
-def _names_before(node: Node, folder: Path, head: Entry | None, *, tables: bool) -> dict[Path, Path]:
+def _names_before(node: Node, places: Places, head: Entry | None, *, tables: bool) -> dict[Place, Place]:
     """The files, or the tables, that the last epoch wrote for an output, by the path at which each was wanted."""
     written = [] if head is None else head.nodes.get(node.name, {}).get("files", [])
     entries = [entry for entry in written if ("mark" in entry) == tables]
-    return {folder / entry.get("instead_of", entry["path"]): folder / entry["path"] for entry in entries if is_local(entry["path"])}
+    return {places / entry.get("instead_of", entry["path"]): places / entry["path"] for entry in entries if not tables or is_local(entry["path"])}
 
 
 def _files(head: Entry | None) -> list[Mapping[str, Any]]:
     return [] if head is None else [entry for node in head.nodes.values() for entry in node.get("files", [])]
 
 
-def _present(path: Path, config: OutputConfig) -> list[Path]:
+def _present(path: Place, config: OutputConfig) -> list[Place]:
     """The files in the way of an output: its path, or for a split one whatever a first part would replace."""
     if config.split is None:
         return [path] if path.exists() else []
@@ -320,7 +326,7 @@ def _present(path: Path, config: OutputConfig) -> list[Path]:
     return [first] if first.exists() else []
 
 
-def _sidecar_of(path: Path, config: OutputConfig) -> list[Path]:
+def _sidecar_of(path: Place, config: OutputConfig) -> list[Place]:
     """The file beside an output that tells which run wrote it."""
     return [path.with_name(f"{path.name}.meta.json")] if config.write_meta and config.split is None else []
 
@@ -330,18 +336,18 @@ def _tokens(node: Node, context: OutputContext) -> TokenValues:
     return TokenValues(plan.source_stems(node.name), this.batch_id, this.execution_id, this.started, plan.hash(), plan.settings.channel, epoch=this.epoch)
 
 
-def _target(node: Node, plan: Plan, values: TokenValues) -> Path:
+def _target(node: Node, plan: Plan, values: TokenValues) -> Place:
     config = cast("Output", node.operator).config
     text = PathTemplate.parse(config.path).render(values)
     relative = is_local(config.path) and not Path(config.path).is_absolute()
     if relative and not plan.settings.allow_absolute_paths and leads_out(plan.settings.folder, text):
         raise StorageFailed(f"output '{node.name}': '{text}' leads out of the pipeline's folder")
-    return plan.settings.folder / text
+    return plan.settings.places / text
 
 
-def _table_beside(node: Node, wanted: Mapping[str, Path], folder: Path, head: Entry | None) -> Path:
+def _table_beside(node: Node, wanted: Mapping[str, Place], places: Places, head: Entry | None) -> Place:
     """Where an output is written that is `wanted` at a path: a table that may stand beside foreign ones where the last epoch wrote it, else at the first free path."""
     output, path = cast("Output", node.operator), wanted[node.name]
     if not (output.config.if_exists == "unique_suffix" and output.versioned and is_local(output.config.path)):
         return path
-    return FreeNames(output.config.unique_suffix_width, Path.exists, _names_before(node, folder, head, tables=True), frozenset(wanted.values()))(path)
+    return FreeNames(output.config.unique_suffix_width, lambda one: one.exists(), _names_before(node, places, head, tables=True), frozenset(wanted.values()))(path)

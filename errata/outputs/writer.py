@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from changelog.lazy_imports import pa
@@ -21,6 +20,7 @@ from errata.state.undeclared_columns import Shape, agreed
 from operators.output.operator import Output, write_plan
 from storage import formats
 from storage.formats import Session, splitting
+from storage.stores.places import Place
 from storage.values.decimals import decimal_type
 from storage.values.types import arrow_type, base_type
 
@@ -38,9 +38,9 @@ class Exporter:
     exports: StagedFiles
     engine: Engine
     warn: Callable[[str], None]
-    named: Callable[[Path], Path]
+    named: Callable[[Place], Place]
 
-    def write(self, node: Node, rows: OutputRows, target: Path, undeclared: Sequence[tuple[str, str]]) -> list[Written]:
+    def write(self, node: Node, rows: OutputRows, target: Place, undeclared: Sequence[tuple[str, str]]) -> list[Written]:
         """Stage the file (or the parts) of an output. `undeclared`: names and types of the undeclared fields that it writes, in order.
 
         Raises StorageFailed.
@@ -62,7 +62,7 @@ class Exporter:
         except formats.OutputError as error:
             raise StorageFailed(f"output '{node.name}': {error}") from error
 
-    def _staged(self, output: Output, rows: OutputRows, target: Path, writer: Any, shape: Shape) -> list[Written]:
+    def _staged(self, output: Output, rows: OutputRows, target: Place, writer: Any, shape: Shape) -> list[Written]:
         """Stage what a writer makes of the rows. Raises OutputError."""
         if writer.sequential:
             empty = output.echoed is not None and rows.empty
@@ -99,7 +99,7 @@ class Exporter:
                 self._warn_of_formulas(output)
             yield batch
 
-    def _parts(self, output: Output, batches: Iterator[pa.RecordBatch], target: Path, writer: Any) -> list[Written]:
+    def _parts(self, output: Output, batches: Iterator[pa.RecordBatch], target: Place, writer: Any) -> list[Written]:
         plan = splitting.SplitPlan(**output.config.split.model_dump())  # type: ignore[union-attr]  # the caller looked
         names = [*(column.name for column in writer.plan.columns), "_split"]
         group = names.index(output.group) if output.group else None
@@ -107,7 +107,7 @@ class Exporter:
         parts = groupby(pieces, key=lambda piece: piece.seq)
         return [self._file(target.with_name(plan.name(target.name, seq)), (piece.data for piece in group)) for seq, group in parts]
 
-    def _file(self, wanted: Path, parts: Iterator[bytes]) -> Written:
+    def _file(self, wanted: Place, parts: Iterator[bytes]) -> Written:
         return self.exports.stage(self.named(wanted), parts, wanted=wanted)
 
 

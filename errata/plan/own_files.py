@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,9 +16,11 @@ from errata.plan.plan import Node, Plan
 from errata.plan.source_inputs import discovered
 from errata.yaml import Document
 from operators.output.operator import Output
+from storage.files.discovery import object_matcher, path_matcher
 from storage.files.path_tokens import PathTemplate
 from storage.state.location import STATE_FOLDER, State
-from storage.uris import is_local
+from storage.stores.places import Place
+from storage.uris import is_local, is_object
 
 REFUSED_FOLDERS: Mapping[str, str] = {STATE_FOLDER: "the state of pipelines", ".git": "a Git repository"}
 HELP = "name another path"
@@ -36,10 +38,10 @@ class ProtectedFiles:
     state: State
     inputs: bool = True
 
-    def fault(self, place: str | Path) -> str | None:
+    def fault(self, place: str | Place) -> str | None:
         """What is wrong with writing to a path or URI, as the end of a sentence; None where nothing is."""
         if not is_local(str(place)):
-            return self._table_fault(str(place).rstrip("/"))
+            return self._table_fault(str(place).rstrip("/")) or self._object_fault(str(place))
         path = self.plan.settings.folder / str(place).removeprefix("file://")
         return self._folder_fault(Path(os.path.realpath(path))) or self._file_fault(path)
 
@@ -47,6 +49,10 @@ class ProtectedFiles:
         if f"{uri}/".startswith(f"{self.state.root}/"):
             return "lies in the pipeline's state"
         reader = next((node.name for node, table in _tables(self.plan) if table.rstrip("/") == uri), None)
+        return None if reader is None else f"is read by source '{reader}'"
+
+    def _object_fault(self, uri: str) -> str | None:
+        reader = next((node.name for node, pattern in _objects(self.plan) if pattern(uri)), None)
         return None if reader is None else f"is read by source '{reader}'"
 
     def _folder_fault(self, real: Path) -> str | None:
@@ -144,7 +150,7 @@ def _read(plan: Plan) -> Iterator[tuple[Identity, str]]:
         except StorageFailed:  # what is wrong with a source is said when it is read
             continue
         for file in found:
-            if (identity := _identity(file.path)) is not None:
+            if isinstance(file.path, Path) and (identity := _identity(file.path)) is not None:
                 yield identity, f"is read by source '{node.name}'"
 
 
@@ -153,6 +159,27 @@ def _tables(plan: Plan) -> Iterator[tuple[Node, str]]:
     for node in plan.of_kind("source"):
         if getattr(node.operator, "versioned", False) and node.spec.config.path is not None:
             yield node, node.spec.config.path
+
+
+@dataclass(frozen=True, slots=True)
+class _Reads:
+    """Whether a source reads the object with a URI: `pattern` is the URI, or a glob (`any_of`)."""
+
+    pattern: str
+    excluded: Callable[[str], bool]
+    any_of: bool
+
+    def __call__(self, uri: str) -> bool:
+        return bool(object_matcher(self.pattern)(uri) if self.any_of else uri == self.pattern) and not self.excluded(uri)
+
+
+def _objects(plan: Plan) -> Iterator[tuple[Node, _Reads]]:
+    """The sources that read objects, with what matches their URIs."""
+    for node in plan.of_kind("source"):
+        config = node.spec.config
+        excluded = path_matcher(getattr(config, "exclude", ()))
+        for pattern in filter(is_object, (config.path or "", config.glob or "", *(config.paths or ()))):
+            yield node, _Reads(pattern, excluded, any_of=pattern == config.glob)
 
 
 def _identity(path: Path) -> Identity | None:

@@ -33,7 +33,7 @@ def discovered(node: Node, plan: Plan) -> Sequence[FileStat]:
         files.sort_by, files.sort_order, files.take_first, files.take_last, files.recursive, files.on_no_match,
     )  # fmt: skip
     try:
-        return discover(query, plan.settings.folder, allow_absolute=plan.settings.allow_absolute_paths)
+        return discover(query, plan.settings.places, allow_absolute=plan.settings.allow_absolute_paths)
     except FormatError as error:
         raise StorageFailed(f"source '{node.name}': {error}", file=config.path or "") from error
 

@@ -166,7 +166,7 @@ def check_paths(document: Document, model: PipelineFile, settings: PipelineSetti
 
     for place, path in _named(model):
         if path is not None:
-            check_path(path, place, report, settings)
+            check_path(path, place, report, settings, stored="written" if "dlq" in place else None)
 
 
 def _named(model: PipelineFile) -> Iterator[tuple[Place, str | None]]:

@@ -21,8 +21,10 @@ from errata.yaml.nodes import Key, Node, Scalar
 from errata.yaml.nodes import Mapping as MapNode
 from operators.core.config import microseconds
 from storage.files.discovery import PathRefused, path_matcher
+from storage.secrets import Secret
 from storage.sql.connections import Connection
-from storage.sql.secrets import Secret
+from storage.stores.connections import SECRET_KEYS, STORE_KEYS, StoreConnection, Stores, takes
+from storage.uris import is_object
 
 FILES = ("errata.toml", "clinker.toml")
 
@@ -116,17 +118,17 @@ def _seconds(value: Any) -> Any:
 
 
 class ConnectionTable(_Strict):
-    """`[connections.NAME]`: a database that sources and outputs name.
+    """`[connections.NAME]`: a database that sources and outputs name, or an object store that their URIs lie in.
 
     Args:
-        url: Its address, such as `postgresql://app@db.example/shop` or `sqlite:data/shop.db`; or `env:NAME`.
+        url: Its address, such as `postgresql://app@db.example/shop`, `sqlite:data/shop.db` or `s3://bucket`; or `env:NAME`.
         password: `env:NAME`, or `file:PATH` for the text of a file.
         read_only: Whether outputs may not name it.
         connect_timeout: How long one try to connect takes at most, such as `10s`; how long outputs wait for what others have locked.
         statement_timeout: How long one statement takes at most, such as `10m`; by default as long as it needs.
     """
 
-    url: SecretStr = Field(min_length=1, description="The address, such as postgresql://app@db.example/shop or sqlite:data/shop.db, or env:NAME (E601, W600).")
+    url: SecretStr = Field(min_length=1, description="The address, such as postgresql://app@db.example/shop, sqlite:data/shop.db or s3://bucket, or env:NAME (E601, W600).")
     password: SecretStr | None = Field(default=None, description="The password: env:NAME, or file:PATH for the text of a file (CFG-004, E602).")
     read_only: bool = Field(default=False, description="Whether outputs are refused to name the connection (E607).")
     connect_timeout: Annotated[float | None, BeforeValidator(_seconds, json_schema_input_type=str | float), Field(gt=0)] = Field(
@@ -135,6 +137,21 @@ class ConnectionTable(_Strict):
     statement_timeout: Annotated[float | None, BeforeValidator(_seconds, json_schema_input_type=str | float), Field(gt=0)] = Field(
         default=None, description="How long one statement takes at most: seconds, or a duration such as 10m; by default as long as it needs."
     )
+    endpoint: str | None = Field(default=None, min_length=1, description="The address of an object store that is not its maker's own, such as https://minio.example:9000.")
+    region: str | None = Field(default=None, min_length=1, description="The region of an S3 bucket.")
+    allow_http: bool = Field(default=False, description="Whether an object store may be reached without encryption.")
+    access_key_id: str | None = Field(default=None, min_length=1, description="The name of the key of an S3 bucket, or env:NAME, or file:PATH.")
+    secret_access_key: SecretStr | None = Field(default=None, description="The secret of the key of an S3 bucket: env:NAME, or file:PATH (CFG-004, E602).")
+    session_token: SecretStr | None = Field(default=None, description="The token of a session of an S3 bucket: env:NAME, or file:PATH (CFG-004, E602).")
+    account_name: str | None = Field(default=None, min_length=1, description="The account of an Azure container, or env:NAME, or file:PATH.")
+    account_key: SecretStr | None = Field(default=None, description="The key of the account of an Azure container: env:NAME, or file:PATH (CFG-004, E602).")
+    service_account: SecretStr | None = Field(default=None, description="The JSON document of a Google service account: env:NAME, or file:PATH (CFG-004, E602).")
+    skip_signature: bool = Field(default=False, description="Whether an object store is asked without credentials, as a public bucket allows.")
+
+    @property
+    def stores(self) -> Mapping[str, Any]:
+        """The settings that only object stores have, as they are written."""
+        return {key: value for key in STORE_KEYS if (value := getattr(self, key))}
 
 
 class Settings(BaseModel):
@@ -146,7 +163,7 @@ class Settings(BaseModel):
     state: State = Field(default=State(), description="The place of the state.")
     changelog: Changelog = Field(default=Changelog(), description="Which changelogs are kept.")
     engine: Engine = Field(default=Engine(), description="The engine, where neither an option nor an environment variable names one.")
-    connections: dict[str, ConnectionTable] = Field(default_factory=dict, description="Databases by name, which sources and outputs refer to (E600).")
+    connections: dict[str, ConnectionTable] = Field(default_factory=dict, description="Databases by name, which sources and outputs refer to, and object stores, in which their URIs lie (E600, E640).")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,14 +175,33 @@ class Workspace:
     settings: Settings = field(default_factory=Settings)
     warnings: tuple[Diagnostic, ...] = ()
 
+    def stores(self, environment: Mapping[str, str]) -> Stores:
+        """The object stores. Nothing of them is looked up before it is used, but an address that the environment has."""
+        return Stores(tuple(_store(name, one, self.folder, environment) for name, one in self.settings.connections.items() if _is_store(one, environment)))
+
     def connections(self, environment: Mapping[str, str]) -> dict[str, Connection]:
-        """The databases by name. Nothing of them is looked up before it is used."""
+        """The databases by name. Nothing of them is looked up before it is used, but an address that the environment has."""
         return {
             name: Connection(
                 name, Secret(one.url.get_secret_value()), one.password.get_secret_value() if one.password else None, one.read_only, one.connect_timeout, one.statement_timeout, self.folder, environment,
             )
             for name, one in self.settings.connections.items()
+            if not _is_store(one, environment)
         }  # fmt: skip
+
+
+def _is_store(one: ConnectionTable, environment: Mapping[str, str]) -> bool:
+    """Whether a connection is an object store: by its address, else by its settings."""
+    text = one.url.get_secret_value()
+    address = environment.get(text.removeprefix("env:"), "") if text.startswith("env:") else text
+    return is_object(address) or (not address and bool(one.stores))
+
+
+def _store(name: str, one: ConnectionTable, folder: Path, environment: Mapping[str, str]) -> StoreConnection:
+    texts = {key: value.get_secret_value() if isinstance(value, SecretStr) else value for key, value in one.stores.items() if not isinstance(value, bool)}
+    return StoreConnection(
+        name, one.url.get_secret_value(), tuple(texts.items()), one.allow_http, one.skip_signature, one.read_only, one.connect_timeout, folder, environment,
+    )  # fmt: skip
 
 
 def find_workspace(pipeline: Path) -> Workspace:
@@ -203,11 +239,27 @@ def _passwords(workspace: Workspace, document: Document) -> Iterator[Diagnostic]
 
 
 def _plain_passwords(settings: Settings, document: Document) -> Iterator[Diagnostic]:
-    """CFG-004 for each password that is written out."""
+    """CFG-004 for each secret that is written out, and for settings that the kind of a connection does not have."""
     for name, one in settings.connections.items():
-        if one.password is not None and not one.password.get_secret_value().startswith(("env:", "file:")):
-            message = f"'password' of connection '{name}' must be env:NAME or file:PATH; a password is named, never written"
-            yield replace(document.error(("connections", name, "password"), "CFG-004", message), lines=None)
+        for key in ("password", *SECRET_KEYS):
+            value: SecretStr | None = getattr(one, key)
+            if value is not None and not value.get_secret_value().startswith(("env:", "file:")):
+                message = f"'{key}' of connection '{name}' must be env:NAME or file:PATH; a secret is named, never written"
+                yield replace(document.error(("connections", name, key), "CFG-004", message), lines=None)
+        for key in _misplaced(one):
+            yield replace(document.error(("connections", name, key), "CFG-004", f"connection '{name}' has no '{key}': its kind does not take one"), lines=None)
+
+
+def _misplaced(one: ConnectionTable) -> Iterator[str]:
+    """The settings that the kind of a connection does not have, as far as its address is known."""
+    address = one.url.get_secret_value()
+    if address.startswith("env:"):
+        return
+    if not is_object(address):
+        yield from one.stores
+        return
+    yield from (key for key in ("password", "statement_timeout") if getattr(one, key) is not None)
+    yield from (key for key in one.stores if not takes(address, key))
 
 
 def _document(file: Path) -> Document:

@@ -18,6 +18,7 @@ from operators.core.run_values import RunValues
 from operators.source.diff.by_key import rows_now
 from operators.source.file_changes import FileRecord
 from operators.source.node import SourceNode
+from storage.files.stores import store_of
 from storage.state.entry import Entry
 
 if TYPE_CHECKING:
@@ -124,13 +125,11 @@ class Places:
     def _rows_now(self, source: str, record: FileRecord, keys: pl.Series) -> pl.DataFrame:
         """Key and row of records in a file, none where the file changed since the epoch."""
         operator = cast("SourceNode", self.plan[source].operator)
-        files = operator.files(self.sources[source].number, self.plan.settings.folder)
+        files = operator.files(self.sources[source].number, self.plan.settings.places)
         none = pl.DataFrame(schema={"key": pl.Binary, "now": pl.Int64})
-        try:
-            stat = files.path(record).stat()
-        except OSError:
-            return none
-        if (stat.st_size, stat.st_mtime_ns) != (record.size, record.mtime_ns):
+        place = files.path(record)
+        stamp = store_of(place).stamp(place)
+        if stamp is None or not record.seen(stamp):
             return none
         found = rows_now(files, self.engine, record, arrow_keys(keys.sort()))
         return pl.DataFrame({"key": found.column("_key"), "now": found.column("_row")})
@@ -189,3 +188,4 @@ def _by_place(keys: pl.Series) -> pl.DataFrame:
     read = KeyBytes.of(told["key"])
     rows = pl.Series("row", read.first_numbers(read.ends - read.begins - ROW_LABEL_BYTES))
     return told.select("key", pl.col("key").bin.slice(1, label - 2).cast(pl.String, strict=False).alias("file"), rows)
+

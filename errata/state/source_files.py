@@ -13,12 +13,14 @@ from errata.plan.plan import Node, Plan
 from errata.plan.source_inputs import discovered
 from operators.core.provenance import FileLabels
 from operators.output.operator import Output
-from operators.source.file_changes import FileChanges, FileRecord, comparison
+from operators.source.file_changes import Compare, FileChanges, FileRecord, comparison
 from operators.source.node import SourceNode
 from storage.errors import StorageError
 from storage.files.discovery import content_hash
 from storage.files.path_tokens import PathTemplate
+from storage.files.stores import read_ahead
 from storage.state.entry import Entry
+from storage.stores.client import Changed
 
 BY_PLACES, BY_VALUES, BY_TABLE = "their places in files", "the values of a primary key", "their values in a table"
 """What tells records apart."""
@@ -110,13 +112,27 @@ def _look(node: Node, plan: Plan, before: Mapping[str, Any], number: int, answer
         return SourceFiles(node, number, _table_of(node, plan, known), known=known)
     by_content = source.keyed and not source.wanted & {"source.file", "source.path"}
     compare = comparison(source.config.merge.strategy, by_content=by_content, scoped=source.config.merge.scope is not None)
+    try:
+        changes = _changes(node, plan, known, compare)
+    except Changed:  # an object was replaced while it was read: it is read anew once
+        changes = _changes(node, plan, known, compare, last=True)
+    return SourceFiles(node, number, changes, known=known)
+
+
+def _changes(node: Node, plan: Plan, known: Sequence[FileRecord], compare: Compare, *, last: bool = False) -> FileChanges:
+    """What became of the files of a source. Raises StorageFailed, and, unless it is the `last` try, Changed for an object that was replaced meanwhile."""
     found = discovered(node, plan)
     places = {file.name: file.path for file in found}
+    seen = {record.path: record for record in known}
+    read_ahead(file.path for file in found if file.name not in seen or not seen[file.name].seen(file))
     try:
-        changes = compare(found, known, lambda name, length=None: content_hash(places[name], length))
+        return compare(found, known, lambda name, length=None: content_hash(places[name], length))
     except OSError as error:
         raise StorageFailed(f"source '{node.name}': {error.filename}: {error.strerror}", file=str(error.filename)) from error
-    return SourceFiles(node, number, changes, known=known)
+    except StorageError as error:
+        if isinstance(error, Changed) and not last:
+            raise
+        raise StorageFailed(f"source '{node.name}': {error}") from error
 
 
 def _table_of(node: Node, plan: Plan, known: Sequence[FileRecord]) -> FileChanges:

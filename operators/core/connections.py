@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from operators.core.binding import Binding
+from storage.errors import ConnectionFault
 from storage.sql.connections import WRITABLE, Connection
-from storage.sql.errors import ConnectionFault
 
 PLACE = ("config", "connection")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|.*//|.*@")

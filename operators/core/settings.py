@@ -3,11 +3,15 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any
+from typing import Any, Literal
 
 from cxl.typed.modules import NO_MODULES, Modules
 from cxl.types.types import MOST_DIGITS, Type
+from storage.errors import ConnectionFault
 from storage.sql.connections import Connection
+from storage.stores.connections import Stores
+from storage.stores.places import NO_STORES, Places
+from storage.uris import is_object
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,7 @@ class PipelineSettings:
         fetched: Folder of the fetched records of services and answers of databases.
         connections: Databases by the names that `errata.toml` gives them.
         corrections: What the files of each corrections node say.
+        stores: The object stores of `errata.toml`.
     """
 
     name: str
@@ -85,15 +90,51 @@ class PipelineSettings:
     fetched: Path | None = None
     connections: Mapping[str, Connection] = field(default_factory=dict)
     corrections: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    stores: Stores = NO_STORES
+
+    @property
+    def places(self) -> Places:
+        """Where paths and URIs of the pipeline lead."""
+        return Places(self.folder, self.stores)
 
 
-def check_path(text: str, place: tuple[str | int, ...], report: Callable[..., Any], settings: PipelineSettings, *, pattern: bool = False) -> bool:
-    """Report a path that a pipeline file may not contain. `pattern`: a regular expression, whose links cannot be checked."""
-    fault = _plain_fault(text, settings) or (None if pattern else _way_out(text, settings))
+def check_path(
+    text: str, place: tuple[str | int, ...], report: Callable[..., Any], settings: PipelineSettings, *, pattern: bool = False, stored: Literal["read", "written"] | None = None
+) -> bool:
+    """Report a path that a pipeline file may not contain.
+
+    Args:
+        text: The path.
+        place: Where it stands.
+        report: Takes code, message, place and help.
+        settings: The pipeline's settings.
+        pattern: Whether it is a regular expression, whose links cannot be checked.
+        stored: What may be done with an object in a store that the path names; None where it has to be a file of this machine.
+    """
+    if is_object(text):
+        fault = _object_fault(text, settings, stored)
+    else:
+        fault = _plain_fault(text, settings) or (None if pattern else _way_out(text, settings))
     if fault is not None:
         code, message, help_text = fault
         report(code, message, place, help_text)
     return fault is None
+
+
+def _object_fault(text: str, settings: PipelineSettings, stored: str | None) -> tuple[str, str, str | None] | None:
+    if stored is None:
+        return "E230", f"'{text}' is in an object store, and this file has to be on this machine", "write a path relative to the pipeline file"
+    if ".." in text.split("/"):
+        return "E232", f"'{text}' leads out of its prefix", "paths with a '..' step are refused"
+    try:
+        connection = settings.stores.require(text)
+        connection.config()
+        connection.require_library()
+    except ConnectionFault as fault:
+        return fault.code, fault.message, fault.help
+    if stored == "written" and connection.read_only:
+        return "E607", f"'{text}' cannot be written: errata.toml says that connection '{connection.name}' is read only", None
+    return None
 
 
 def _plain_fault(text: str, settings: PipelineSettings) -> tuple[str, str, str | None] | None:

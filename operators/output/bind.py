@@ -114,7 +114,7 @@ def _may_stand_there(config: OutputConfig, binding: Binding) -> bool:
         if config.path.lower().endswith((".gz", ".zst", ".zip", ".bz2", ".xz")):
             binding.problems.report("E327", f"'{config.path}' would hold what is not compressed", place, help="outputs are written plain: leave the last ending out")
             return False
-        return check_path(config.path, place, binding.problems.report_help, binding.settings)
+        return check_path(config.path, place, binding.problems.report_help, binding.settings, stored="written")
     if config.write_meta:
         binding.problems.report("E348", "a table has no sidecar file: its log says who wrote it", ("config", "write_meta"))
         return False
@@ -141,7 +141,7 @@ def _changes_placed(config: OutputConfig, binding: Binding) -> bool:
     if config.changelog is None:
         return True
     place = ("config", "changelog", "path")
-    good = check_path(config.changelog.path, place, binding.problems.report_help, binding.settings)
+    good = check_path(config.changelog.path, place, binding.problems.report_help, binding.settings, stored="written")
     return _parsed_path(config.changelog.path, place, binding) and good
 
 

@@ -102,7 +102,7 @@ def _check_paths(config: SourceConfig, matcher: str, report: Any, binding: Bindi
     value = getattr(config, matcher)
     for index, path in enumerate(value if isinstance(value, list) else [value]):
         place: tuple[str | int, ...] = ("config", matcher, index) if isinstance(value, list) else ("config", matcher)
-        check_path(path, place, report, binding.settings, pattern=matcher == "regex")
+        check_path(path, place, report, binding.settings, pattern=matcher == "regex", stored="read")
 
 
 def _check_matchers(config: SourceConfig, report: Any, binding: Binding) -> None:

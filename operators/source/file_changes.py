@@ -14,12 +14,8 @@ from storage.formats import Range
 Label = tuple[int, ...]
 
 
-class Found(Protocol):
-    """A file that discovery found."""
-
-    @property
-    def name(self) -> str:
-        """Its path below the pipeline's folder."""
+class Stamped(Protocol):
+    """What changes when a file does."""
 
     @property
     def size(self) -> int:
@@ -28,6 +24,18 @@ class Found(Protocol):
     @property
     def mtime_ns(self) -> int:
         """When it was written, in nanoseconds since 1970."""
+
+    @property
+    def tag(self) -> str:
+        """What a store has to tell versions of an object apart; empty for files of this machine."""
+
+
+class Found(Stamped, Protocol):
+    """A file that discovery found."""
+
+    @property
+    def name(self) -> str:
+        """Its path below the pipeline's folder, or its URI."""
 
 
 class ContentHash(Protocol):
@@ -58,6 +66,7 @@ class FileRecord:
         stamp: Of an answer of a database in a file: size and times of that file.
         cursor: Of an answer that is read from a cursor on: the greatest value, as JSON.
         filled: Columns that the file lacks, and that its path fills.
+        tag: Of an object in a store: its ETag and version. Its time says nothing.
     """
 
     path: str
@@ -79,6 +88,7 @@ class FileRecord:
     stamp: str | None = None
     cursor: str | None = None
     filled: tuple[str, ...] = ()
+    tag: str | None = None
 
     @property
     def stored(self) -> str:
@@ -87,7 +97,7 @@ class FileRecord:
 
     def json(self) -> dict[str, Any]:
         """The record as the ledger stores it."""
-        return {name: value for name, value in asdict(self).items() if value is not None or name not in ("token", "stamp", "cursor")}
+        return {name: value for name, value in asdict(self).items() if value is not None or name not in ("token", "stamp", "cursor", "tag")}
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> FileRecord:
@@ -103,11 +113,20 @@ class FileRecord:
 
     def partly(self) -> FileRecord:
         """Return the same file marked as changed, since a change in it was ignored in this run."""
-        return replace(self, mtime_ns=0, hash="")
+        return replace(self, mtime_ns=0, hash="", tag=self.tag and "")
 
-    def seen(self, file: Found) -> bool:
-        """Return whether size and time equal the values of the file that was read."""
-        return (self.size, self.mtime_ns) == (file.size, file.mtime_ns)
+    def seen(self, file: Stamped) -> bool:
+        """Return whether size and time, or of an object size and ETag, equal the values of the file that was read."""
+        return (self.size, self.tag or self.mtime_ns) == (file.size, file.tag or file.mtime_ns)
+
+    def read(self, file: Stamped) -> FileRecord:
+        """Return the same record with the size and the time, or the ETag, of the file that is read now."""
+        return replace(self, size=file.size, mtime_ns=0 if file.tag else file.mtime_ns, tag=file.tag or None)
+
+    @classmethod
+    def new(cls, file: Found, digest: str, label: Label) -> FileRecord:
+        """Return the record of a file that is read for the first time."""
+        return cls(file.name, file.size, 0, digest, label).read(file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,15 +226,15 @@ def _compared(found: Sequence[Found], known: Sequence[FileRecord], content_hash:
 def _as_found(record: FileRecord | None, file: Found, label: Label, content_hash: ContentHash) -> FileRecord:
     """A file's record; `record` is the one of before of a file that kept its place. It has another hash where the content is another."""
     if record is None:
-        return FileRecord(file.name, file.size, file.mtime_ns, content_hash(file.name), label)
+        return FileRecord.new(file, content_hash(file.name), label)
     same_file = record.path == file.name
     if same_file and record.seen(file):
         return replace(record, present=True)
     digest = content_hash(file.name)
     if same_file and digest == record.hash:
-        return replace(record, mtime_ns=file.mtime_ns, present=True)
+        return replace(record.read(file), present=True)
     stored = record.stored_as if same_file else record.stored
-    return replace(record, path=file.name, size=file.size, mtime_ns=file.mtime_ns, hash=digest, present=True, shifted=True, stored_as=stored)
+    return replace(record.read(file), path=file.name, hash=digest, present=True, shifted=True, stored_as=stored)
 
 
 def _with_successors(present: Sequence[FileRecord | None], found: Sequence[Found], known: Sequence[FileRecord]) -> list[FileRecord | None]:
@@ -339,15 +358,15 @@ def compare_deliveries(found: Sequence[Found], known: Sequence[FileRecord], cont
     for order, (file, label) in enumerate(zip(found, labels(present, in_order(present), known), strict=True)):
         record = present[order]
         if record is None:
-            now.append(stored_apart(FileRecord(file.name, file.size, file.mtime_ns, content_hash(file.name), label), None, taken))
+            now.append(stored_apart(FileRecord.new(file, content_hash(file.name), label), None, taken))
             added.append(now[-1])
         elif record.seen(file):
             now.append(replace(record, present=True))
         elif _begins_with(file, record, content_hash):
-            now.append(replace(record, size=file.size, mtime_ns=file.mtime_ns, hash=content_hash(file.name), present=True))
+            now.append(replace(record.read(file), hash=content_hash(file.name), present=True))
             grown.extend([Part(now[-1], record.size, record.rows, order)] if file.size > record.size else [])
         else:
-            now.append(replace(record, size=file.size, mtime_ns=file.mtime_ns, hash=content_hash(file.name), present=True))
+            now.append(replace(record.read(file), hash=content_hash(file.name), present=True))
             changed.append(now[-1])
     here = {file.name for file in found}
     gone = [replace(record, present=False) for record in known if record.path not in here]

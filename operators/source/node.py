@@ -24,6 +24,7 @@ from storage.formats.layouts import load_layout
 from storage.sql.names import TableName, quoted
 from storage.sql.reading import Ask
 from storage.sql.statements import one_statement
+from storage.stores.places import Place, Places
 from storage.values.decimals import DecimalType, decimal_type
 from storage.values.types import base_type
 
@@ -141,9 +142,9 @@ class SourceNode(BoundNode):
         feed = {"cdc": self.config.options["cdc"]} if plan.events is not None else {}
         return formats.reader("json", {"format": "ndjson", **feed}, replace(plan, array_paths=()))
 
-    def files(self, number: int, folder: Path, local: Callable[[Path], Path] | None = None) -> FileReader:
-        """What makes op rows of the source's files. `number`: its first key byte; `folder`: where relative paths start; `local`: where a file is read instead."""
-        return FileReader(self.reader(), self.shape, number, folder, self.first_records, self.kept, local, self.scope_pattern)
+    def files(self, number: int, places: Places, local: Callable[[Place], Place] | None = None) -> FileReader:
+        """What makes op rows of the source's files. `number`: its first key byte; `places`: where relative paths start; `local`: where a file is read instead."""
+        return FileReader(self.reader(), self.shape, number, places, self.first_records, self.kept, local, self.scope_pattern)
 
     @property
     def scope_pattern(self) -> ScopePattern | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -23,6 +22,7 @@ from storage.formats import Column, Reader
 from storage.formats.base import ROW
 from storage.formats.content_chunks import ContentChunks, KnownChunks, chunks_of
 from storage.formats.tasks import Task, chunk_reader, read_task, tail_tasks, task_table, tasks_of, undeclared_columns
+from storage.stores.places import ObjectPath, Place, Places
 from storage.values.coerce import coerce
 from storage.values.json_text import canonical
 from storage.values.types import is_dynamic
@@ -47,7 +47,7 @@ class FileReader:
         reader: Reader of the format.
         shape: Shape of the op rows.
         number: The source's first key byte.
-        folder: Where relative paths start.
+        places: Where relative paths start, and which stores there are.
         limit: Number of records that a preview reads.
         kept: The only file of a source that reads a service.
         local: Returns the local copy to read in place of a file.
@@ -56,20 +56,22 @@ class FileReader:
     reader: Reader
     shape: RowShape
     number: int
-    folder: Path
+    places: Places
     limit: int | None = None
-    kept: Path | None = None
+    kept: Place | None = None
     """The only file, whatever it is called, of a source that reads a service."""
-    local: Callable[[Path], Path] | None = None
+    local: Callable[[Place], Place] | None = None
     """Where a file is to be read instead: a copy of it."""
     scope: ScopePattern | None = None
     """The pattern of paths that tells the scopes of files."""
 
-    def path(self, record: FileRecord) -> Path:
-        """Where a file is to be read."""
+    def path(self, record: FileRecord) -> Place:
+        """Where a file is to be read; an object in the version that was found."""
         if self.kept is not None:
             return self.kept
-        path = self.folder / record.path
+        path = self.places / record.path
+        if isinstance(path, ObjectPath):
+            path = path.at(record.tag or "", record.size)
         return path if self.local is None else self.local(path)
 
     def prefix(self, record: FileRecord) -> bytes:
@@ -141,7 +143,7 @@ class FileReader:
         reader, path = _reader_of(self.reader, record), self.path(record)
         attached = {"prefix": self.prefix(record), "file": record.stored, "order": part.order, "beyond": part.rows, "filled": self._filled(record)}
         if part.ranges is not None:
-            return [Task(str(path), record.path, one, attached) for one in part.ranges]
+            return [Task(path, record.path, one, attached) for one in part.ranges]
         tail = tail_tasks(reader, path, record.path, part.start, part.rows + 1, attached=attached) if part.start else None
         return tasks_of(reader, path, record.path, attached) if tail is None else tail
 
@@ -186,8 +188,8 @@ class FileReader:
         def finish(batch: pa.RecordBatch, values: Mapping[str, Any]) -> pa.RecordBatch:
             return _finish(batch, values, shape, schema, dynamic)
 
-        read = chunk_reader(_reader_of(self.reader, record), attached, finish)
-        made_by = TaskRows(engine.spread(task_table(tasks, attached)), read)
+        read = chunk_reader(_reader_of(self.reader, record), attached, finish, places=self.places)
+        made_by = TaskRows(engine.spread(task_table(tasks, attached, places=self.places)), read)
         return Rows(engine, frame=made_by.frame(from_arrow_schema(schema)), made_by=made_by)
 
     def frame(self, engine: Engine, parts: Sequence[Part]) -> DataFrame:

@@ -14,17 +14,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 import re2
-from blake3 import blake3
 
+from storage.errors import StorageError
 from storage.files.errors import FormatError, InputError
+from storage.files.stores import store_of
+from storage.stores.client import Facts
+from storage.stores.places import ObjectPath, Place, Places
+from storage.uris import is_object
 
 SortBy: TypeAlias = Literal["name", "created", "modified"]
 _UNITS = {"B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4}
+_LITERAL = re.compile(r"[^*?\[]*")
 _AGES = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
@@ -34,13 +38,17 @@ class PathRefused(FormatError):
 
 @dataclass(frozen=True, slots=True)
 class FileStat:
-    """A file of a source. `name` is its path below the base folder, with `/`. Times are nanoseconds since 1970."""
+    """A file of a source. `name` is its path below the base folder, with `/`, or its URI. Times are nanoseconds since 1970.
 
-    path: Path
+    `tag`: what a store has to tell versions of an object apart; empty for files of this machine.
+    """
+
+    path: Place
     name: str
     size: int
     mtime_ns: int
     created_ns: int
+    tag: str = ""
 
 
 @dataclass(frozen=True)
@@ -85,7 +93,7 @@ class FileQuery:
 
 def check_path(text: str | None, *, allow_absolute: bool = False, steps: bool = True) -> None:
     """Raise PathRefused for a path of the configuration that could lead out of its folder. With `steps` a `..` between slashes is one."""
-    if text is None:
+    if text is None or is_object(text):
         return
     if "\0" in text:
         raise PathRefused(f"path {text!r} holds a NUL character")
@@ -121,42 +129,82 @@ def time_bound(value: str | None, now: datetime) -> datetime | None:
     return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
 
 
-def discover(query: FileQuery, base: Path, *, allow_absolute: bool = False, now: datetime | None = None) -> list[FileStat]:
+def discover(query: FileQuery, base: Path | Places, *, allow_absolute: bool = False, now: datetime | None = None) -> list[FileStat]:
     """The files that a source reads, in order.
+
+    Args:
+        query: What is looked for.
+        base: Where relative paths start, and which stores there are.
+        allow_absolute: Whether absolute paths are allowed.
+        now: The time from which ages count; by default the present.
 
     Raises:
         PathRefused: a path or pattern is not allowed
-        InputError: `path` or `paths` name a file that does not exist, or nothing matches and `on_no_match` is error
+        InputError: `path` or `paths` name a file that does not exist, a store fails, or nothing matches and `on_no_match` is error
     """
     query.check(allow_absolute=allow_absolute)
-    root = base.resolve()
-    found = [_stat(path, root, confined=not allow_absolute) for path in _candidates(query, root)]
-    kept = _chosen(query, _ordered(query, _filtered(query, [file for file in found if file], now or datetime.now(UTC))))
+    places = base if isinstance(base, Places) else Places(base)
+    places = Places(places.folder.resolve(), places.stores)
+    try:
+        found = [file for file in _candidates(query, places, confined=not allow_absolute) if file]
+    except StorageError as wrong:
+        raise InputError(wrong.place, wrong.reason) from None
+    kept = _chosen(query, _ordered(query, _filtered(query, found, now or datetime.now(UTC))))
     if not kept and query.on_no_match == "error":
         raise InputError(query.pattern, "no file matches")
     return kept
 
 
-def _candidates(query: FileQuery, root: Path) -> Iterator[Path]:
+def _candidates(query: FileQuery, places: Places, *, confined: bool) -> Iterator[FileStat | None]:
+    root = places.folder
     if query.path is not None:
-        yield _named(query.path, root)
+        yield _named(query.path, places, confined=confined)
     elif query.paths is not None:
-        yield from (_named(path, root) for path in query.paths)
+        yield from (_named(path, places, confined=confined) for path in query.paths)
+    elif query.glob is not None and is_object(query.glob):
+        yield from _objects(query.glob, places)
     elif query.glob is not None:
         top = Path("/") if query.glob.startswith("/") else root
-        yield from (top / name for name in _globbed(query.glob.lstrip("/"), top))
+        yield from (_stat(top / name, root, confined=confined) for name in _globbed(query.glob.lstrip("/"), top))
     elif query.regex is not None:
         search = pattern_of(query.regex).search
-        yield from (root / name for name in _below(root, "", recursive=query.recursive) if search(name))
+        yield from (_stat(root / name, root, confined=confined) for name in _below(root, "", recursive=query.recursive) if search(name))
 
 
-def _named(text: str, root: Path) -> Path:
-    path = root / text
+def _objects(pattern: str, places: Places) -> Iterator[FileStat]:
+    """The objects whose URIs match a glob. The store lists those below the longest part of the glob without special characters."""
+    literal = _LITERAL.match(pattern)
+    assert literal is not None  # it matches all texts
+    top = places / literal[0]
+    assert isinstance(top, ObjectPath)  # the glob is a URI
+    match = _translated(pattern)
+    for path, facts in top.find(top.key):
+        if match(str(path)) and not path.uri.endswith("/"):
+            yield _of_object(path, facts)
+
+
+def object_matcher(pattern: str) -> Callable[[str], object]:
+    """A function that returns whether a URI matches a glob. Raises PathRefused for an invalid glob."""
+    return _translated(pattern)
+
+
+def _of_object(path: ObjectPath, facts: Facts) -> FileStat:
+    moment = int(facts.modified * 1e9)
+    return FileStat(path.at(facts.identity, facts.size), str(path), facts.size, moment, moment, facts.identity)
+
+
+def _named(text: str, places: Places, *, confined: bool) -> FileStat | None:
+    path = places / text
+    if isinstance(path, ObjectPath):
+        facts = path.facts()
+        if facts is None:
+            raise InputError(text, "file not found")
+        return _of_object(path, facts)
     if not path.exists():
         raise InputError(text, "file not found")
     if not path.is_file():
         raise InputError(text, "not a regular file")
-    return path
+    return _stat(path, places.folder, confined=confined)
 
 
 def _stat(path: Path, root: Path, *, confined: bool) -> FileStat | None:
@@ -287,13 +335,6 @@ def _glob_part(found: re.Match[str]) -> str:
     return {"deep": "(?:[^/]+/)*", "rest": ".*", "star": "[^/]*", "one": "[^/]"}[str(found.lastgroup)]
 
 
-def content_hash(path: Path, length: int | None = None) -> str:
+def content_hash(path: Place, length: int | None = None) -> str:
     """The BLAKE3 hash of a file's bytes, or of the first `length` ones, in hexadecimal. Large files use all cores."""
-    hasher = blake3(max_threads=blake3.AUTO)
-    if length is None:
-        return hasher.update_mmap(path).hexdigest()
-    with path.open("rb") as file:
-        if length == 0:
-            return hasher.hexdigest()
-        with mmap(file.fileno(), 0, access=ACCESS_READ) as data, memoryview(data) as view, view[:length] as head:
-            return hasher.update(head).hexdigest()
+    return store_of(path).digest(path, length)

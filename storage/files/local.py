@@ -1,4 +1,4 @@
-"""Local files as buffers: mapped, or decompressed within limits.
+"""Files as buffers: mapped, or decompressed within limits.
 
 A file whose name ends in `.gz`, `.bz2`, `.xz`, `.zst` or `.zip` (one member) is decompressed.
 """
@@ -11,42 +11,54 @@ import lzma
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from io import BufferedIOBase
+from contextlib import contextmanager
 from mmap import ACCESS_READ, MADV_DONTNEED, mmap
-from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO
+from typing import IO, cast
 
 from changelog.lazy_imports import pa
+from storage.errors import StorageError
 from storage.files.errors import Buffer, InputError
+from storage.files.stores import store_of
+from storage.stores.places import Place
 
 EXPANSION, EXPANSION_FREE = 200, 64 << 20
 """A compressed or dictionary-encoded file may unpack to EXPANSION times its size. Below EXPANSION_FREE bytes it may always."""
 _BLOCK = 1 << 20
 
 
-def is_compressed(path: Path) -> bool:
+def is_compressed(path: Place) -> bool:
     """Whether a file is compressed, by its name."""
     return path.suffix.lower() in _OPENERS
 
 
-def buffer_of(path: Path, name: str) -> Buffer:
+def buffer_of(path: Place, name: str) -> Buffer:
     """The content of a file, mapped where it is not compressed. Raises InputError."""
+    with _read(name):
+        return _decompressed(path, name) if is_compressed(path) else store_of(path).content(path)
+
+
+def bytes_of(path: Place, name: str, start: int, end: int) -> Buffer:
+    """Bytes `start` to `end` of a file. Raises InputError."""
+    with _read(name):
+        part = None if is_compressed(path) else store_of(path).part(path, start, end)
+    if part is not None:
+        return part
+    whole = buffer_of(path, name)
+    return whole if start == 0 and end == len(whole) else whole[start:end]
+
+
+@contextmanager
+def _read(name: str) -> Iterator[None]:
+    """Turn the failures of a place into InputError."""
     try:
-        if is_compressed(path):
-            return _decompressed(path, name)
-        with path.open("rb") as file:
-            return mmap(file.fileno(), 0, access=ACCESS_READ) if path.stat().st_size else b""
+        yield
     except FileNotFoundError:
         raise InputError(name, "file not found") from None
     except OSError as wrong:
         raise InputError(name, f"cannot be read: {wrong.strerror or wrong}") from None
-
-
-def bytes_of(path: Path, name: str, start: int, end: int) -> Buffer:
-    """Bytes `start` to `end` of a file. Raises InputError."""
-    whole = buffer_of(path, name)
-    return whole if start == 0 and end == len(whole) else whole[start:end]
+    except StorageError as wrong:
+        raise InputError(name, wrong.reason) from None
 
 
 def release_pages(data: Buffer) -> None:
@@ -62,12 +74,12 @@ def check_expansion(file: str, packed: int, unpacked: int) -> None:
         raise InputError(file, message)
 
 
-def _decompressed(path: Path, name: str) -> Buffer:
+def _decompressed(path: Place, name: str) -> Buffer:
     """The content, in an unnamed temporary file that is mapped."""
-    packed, size = path.stat().st_size, 0
-    with TemporaryFile() as unpacked:
+    packed, size = store_of(path).size(path), 0
+    with TemporaryFile() as unpacked, store_of(path).open(path) as file:
         try:
-            for block in _OPENERS[path.suffix.lower()](path):
+            for block in _OPENERS[path.suffix.lower()](file):
                 size += len(block)
                 check_expansion(name, packed, size)
                 unpacked.write(block)
@@ -77,33 +89,33 @@ def _decompressed(path: Path, name: str) -> Buffer:
         return mmap(unpacked.fileno(), 0, access=ACCESS_READ) if size else b""
 
 
-def _blocks(stream: BufferedIOBase | IO[bytes]) -> Iterator[bytes]:
+def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
     while block := stream.read(_BLOCK):
         yield block
 
 
-def _gzip(path: Path) -> Iterator[bytes]:
-    with gzip.open(path) as stream:
+def _gzip(file: IO[bytes]) -> Iterator[bytes]:
+    with gzip.open(file) as stream:
+        yield from _blocks(cast("IO[bytes]", stream))
+
+
+def _bz2(file: IO[bytes]) -> Iterator[bytes]:
+    with bz2.open(file) as stream:
+        yield from _blocks(cast("IO[bytes]", stream))
+
+
+def _xz(file: IO[bytes]) -> Iterator[bytes]:
+    with lzma.open(file) as stream:
+        yield from _blocks(cast("IO[bytes]", stream))
+
+
+def _zstd(file: IO[bytes]) -> Iterator[bytes]:
+    with pa.input_stream(file, compression="zstd") as stream:
         yield from _blocks(stream)
 
 
-def _bz2(path: Path) -> Iterator[bytes]:
-    with bz2.open(path) as stream:
-        yield from _blocks(stream)
-
-
-def _xz(path: Path) -> Iterator[bytes]:
-    with lzma.open(path) as stream:
-        yield from _blocks(stream)
-
-
-def _zstd(path: Path) -> Iterator[bytes]:
-    with pa.input_stream(str(path), compression="zstd") as stream:
-        yield from _blocks(stream)
-
-
-def _zip(path: Path) -> Iterator[bytes]:
-    with zipfile.ZipFile(path) as archive:
+def _zip(file: IO[bytes]) -> Iterator[bytes]:
+    with zipfile.ZipFile(file) as archive:
         members = [member for member in archive.infolist() if not member.is_dir()]
         if len(members) != 1:
             raise zipfile.BadZipFile(f"{len(members)} files inside where one is expected")
@@ -111,4 +123,4 @@ def _zip(path: Path) -> Iterator[bytes]:
             yield from _blocks(stream)
 
 
-_OPENERS: dict[str, Callable[[Path], Iterator[bytes]]] = {".gz": _gzip, ".bz2": _bz2, ".xz": _xz, ".zst": _zstd, ".zip": _zip}
+_OPENERS: dict[str, Callable[[IO[bytes]], Iterator[bytes]]] = {".gz": _gzip, ".bz2": _bz2, ".xz": _xz, ".zst": _zstd, ".zip": _zip}

@@ -6,6 +6,7 @@ copy is not trusted; `<id>.lock`, which a run holds exclusively while it copies 
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import time
@@ -22,7 +23,10 @@ import orjson
 from blake3 import blake3
 
 from storage import durable
+from storage.errors import StorageError
 from storage.files.discovery import content_hash, path_matcher
+from storage.files.stores import Stamp, store_of
+from storage.stores.places import Place
 
 GRACE_SECONDS = 10.0
 """A younger file may belong to a run that has not locked it yet."""
@@ -63,22 +67,22 @@ class StagingSettings:
     cleanup: Literal["on_success", "always", "never"] = "on_success"
     matches: Callable[[str], bool] = _EVERY
 
-    def selects(self, source: Path) -> bool:
+    def selects(self, source: Place) -> bool:
         """Whether a source file is copied: its path or its name matches a pattern."""
         return self.matches(source.as_posix())
 
-    def names(self, source: Path) -> Names:
+    def names(self, source: Place) -> Names:
         """The files of a source file in the staging folder."""
-        return Names.of(self.folder, blake3(os.fsencode(source.resolve())).hexdigest(length=16))
+        return Names.of(self.folder, blake3(os.fsencode(str(source.resolve()))).hexdigest(length=16))
 
-    def is_fresh(self, source: Path) -> bool:
-        """Whether there is a trusted copy with the current time and size of the source file."""
-        names = self.names(source)
+    def is_fresh(self, source: Place) -> bool:
+        """Whether there is a trusted copy with the current size and time, or ETag, of the source file."""
+        names, stamp = self.names(source), store_of(source).stamp(source)
         try:
-            manifest, facts = orjson.loads(names.manifest.read_bytes()), source.stat()
+            manifest = orjson.loads(names.manifest.read_bytes())
         except (OSError, orjson.JSONDecodeError):
             return False
-        return names.copy.is_file() and (manifest.get("mtime_ns"), manifest.get("size")) == (facts.st_mtime_ns, facts.st_size)
+        return stamp is not None and names.copy.is_file() and Stamp(manifest.get("size"), manifest.get("mtime_ns"), manifest.get("tag", "")) == stamp
 
 
 @dataclass(slots=True)
@@ -86,12 +90,12 @@ class Staging:
     """The copies of one run, which are locked against removal until it ends."""
 
     settings: StagingSettings
-    copies: dict[Path, Path] = field(default_factory=dict)
+    copies: dict[Place, Path] = field(default_factory=dict)
     copied: int = 0
-    _locks: dict[Path, int] = field(default_factory=dict)
-    _made: set[Path] = field(default_factory=set)
+    _locks: dict[Place, int] = field(default_factory=dict)
+    _made: set[Place] = field(default_factory=set)
 
-    def local(self, source: Path) -> Path:
+    def local(self, source: Place) -> Path:
         """The copy of a file, which the first call makes or reuses. Raises StagingError."""
         real = source.resolve()
         if real not in self.copies:
@@ -99,6 +103,8 @@ class Staging:
                 self.copies[real] = self._staged(real)
             except OSError as error:
                 raise StagingError("", f"cannot stage {source} in {self.settings.folder}: {error.strerror or error}") from error
+            except StorageError as error:
+                raise StagingError("", f"cannot stage {error}") from error
         return self.copies[real]
 
     def release(self, *, clean: bool) -> None:
@@ -114,7 +120,7 @@ class Staging:
         self._locks.clear()
         self.copies.clear()
 
-    def _staged(self, source: Path) -> Path:
+    def _staged(self, source: Place) -> Path:
         """The copy of a file. Its lock is held shared from the check of the copy on."""
         names = self.settings.names(source)
         while True:
@@ -128,22 +134,24 @@ class Staging:
                     self._refuse_existing(names, source)
                     self._copy(source, names)
 
-    def _good(self, source: Path, names: Names) -> bool:
+    def _good(self, source: Place, names: Names) -> bool:
         """Whether this run may read the copy: its own, or one that it reuses."""
         own = source in self._made and names.copy.is_file() and names.manifest.is_file()
         return own or self._reusable(source)
 
-    def _reusable(self, source: Path) -> bool:
+    def _reusable(self, source: Place) -> bool:
         return self.settings.on_existing == "reuse" and self.settings.is_fresh(source)
 
-    def _refuse_existing(self, names: Names, source: Path) -> None:
+    def _refuse_existing(self, names: Names, source: Place) -> None:
         if self.settings.on_existing == "error" and names.copy.exists():
             raise StagingError("E337", f"a staged copy of {source} already exists ({names.copy}) and storage.staging.on_existing is error")
 
-    def _copy(self, source: Path, names: Names) -> None:
-        facts = source.stat()
-        if self.settings.cap is not None and self.copied + facts.st_size > self.settings.cap:
-            text = f"staging {source} ({facts.st_size} bytes) would bring the bytes staged by this run to {self.copied + facts.st_size}"
+    def _copy(self, source: Place, names: Names) -> None:
+        stamp = store_of(source).stamp(source)
+        if stamp is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(source))
+        if self.settings.cap is not None and self.copied + stamp.size > self.settings.cap:
+            text = f"staging {source} ({stamp.size} bytes) would bring the bytes staged by this run to {self.copied + stamp.size}"
             raise StagingError("E336", f"{text}, more than storage.staging.disk_cap_bytes ({self.settings.cap})")
         _remove(names.manifest, names.copy)
         unfinished = names.copy.with_suffix(f".{uuid4().hex[:12]}.partial")
@@ -155,15 +163,15 @@ class Staging:
             unfinished.unlink(missing_ok=True)
         if self.settings.verify:
             _verify(source, names.copy, digest)
-        _commit(names, source, (facts.st_mtime_ns, facts.st_size), digest)
+        _commit(names, source, stamp, digest)
         self._made.add(source)
 
 
-def _copied(source: Path, target: Path) -> str:
+def _copied(source: Place, target: Path) -> str:
     """Copy a file in one pass. Returns the BLAKE3 digest of the copied bytes."""
     hasher = blake3()
     handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY)
-    with source.open("rb") as left, os.fdopen(handle, "wb") as right:
+    with store_of(source).open(source) as left, os.fdopen(handle, "wb") as right:
         while chunk := left.read(_CHUNK):
             hasher.update(chunk)
             right.write(chunk)
@@ -172,16 +180,15 @@ def _copied(source: Path, target: Path) -> str:
     return hasher.hexdigest()
 
 
-def _verify(source: Path, copy: Path, digest: str) -> None:
+def _verify(source: Place, copy: Path, digest: str) -> None:
     if content_hash(source) == content_hash(copy) == digest:
         return
     _remove(copy)
     raise StagingError("E335", f"the staged copy of {source} is corrupt: its BLAKE3 digest is not that of the source")
 
 
-def _commit(names: Names, source: Path, facts: tuple[int, int], digest: str) -> None:
-    mtime, size = facts
-    content = {"path": str(source.resolve()), "mtime_ns": mtime, "size": size, "blake3": digest, "staged_at": datetime.now(UTC)}
+def _commit(names: Names, source: Place, stamp: Stamp, digest: str) -> None:
+    content = {"path": str(source.resolve()), **stamp._asdict(), "blake3": digest, "staged_at": datetime.now(UTC)}
     beside = durable.staging_path(names.manifest)
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY)
     try:

@@ -14,7 +14,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import accumulate, pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from blake3 import blake3
@@ -22,8 +21,10 @@ from blake3 import blake3
 from changelog.lazy_imports import np
 from storage.files.errors import Buffer
 from storage.files.local import buffer_of, is_compressed, release_pages
+from storage.files.stores import store_of
 from storage.formats.base import CHUNK_BYTES, Piece, Range, Reader
 from storage.formats.tasks import line_numbers
+from storage.stores.places import Place
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -261,7 +262,7 @@ class _Walk:
         return {digest: number for number, digest in enumerate(self.known.digests)}
 
 
-def chunks_of(reader: Reader, path: Path, name: str, known: KnownChunks | None = None) -> ContentChunks | None:
+def chunks_of(reader: Reader, path: Place, name: str, known: KnownChunks | None = None) -> ContentChunks | None:
     """The chunks of a file; None where it cannot be cut before each record. Raises InputError.
 
     Args:
@@ -272,7 +273,7 @@ def chunks_of(reader: Reader, path: Path, name: str, known: KnownChunks | None =
     """
     if is_compressed(path) or reader.plan.sections or reader.plan.document:
         return None
-    facts, data = _facts(path), buffer_of(path, name)
+    facts, data = store_of(path).identity(path), buffer_of(path, name)
     if len(data) < _WORD:
         return None
     words = _words(data)
@@ -299,18 +300,9 @@ def _done(hashes: Hashes) -> Future[Hashes]:
     return done
 
 
-def _facts(path: Path) -> tuple[int, ...]:
-    """Inode, size and time of a file, which change when the file does; nothing for a file that is gone."""
-    try:
-        facts = path.stat()
-    except FileNotFoundError:
-        return ()
-    return facts.st_ino, facts.st_size, facts.st_mtime_ns
-
-
-def _settled(hashes: Hashes, path: Path, facts: tuple[int, ...]) -> Hashes:
+def _settled(hashes: Hashes, path: Place, facts: tuple[object, ...]) -> Hashes:
     """The hashes of a file, or random ones where it changed meanwhile: its records may be from before the change and have to be read again."""
-    return hashes if _facts(path) == facts else Hashes(*(tuple(os.urandom(DIGEST) for _ in digests) for digests in hashes))
+    return hashes if store_of(path).identity(path) == facts else Hashes(*(tuple(os.urandom(DIGEST) for _ in digests) for digests in hashes))
 
 
 def _released(pieces: Iterable[_Seen | None], data: Buffer) -> Iterator[_Seen | None]:

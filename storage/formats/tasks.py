@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from changelog.lazy_imports import np, pa
 from storage.files.errors import Buffer, InputError
 from storage.files.local import buffer_of, bytes_of, is_compressed
 from storage.formats.base import CHUNK_BYTES, ROW, Column, Piece, Range, Reader
+from storage.stores.places import HERE, Place, Places
 
 Finish: TypeAlias = "Callable[[pa.RecordBatch, Mapping[str, Any]], pa.RecordBatch]"
 
@@ -23,13 +23,13 @@ Finish: TypeAlias = "Callable[[pa.RecordBatch, Mapping[str, Any]], pa.RecordBatc
 class Task:
     """A range of a file to read. Messages call the file `name`; `attached` are further values for each of its records."""
 
-    path: str
+    path: Place
     name: str
     part: Range
     attached: Mapping[str, Any] = field(default_factory=dict)
 
 
-def undeclared_columns(reader: Reader, path: Path, name: str) -> tuple[Column, ...]:
+def undeclared_columns(reader: Reader, path: Place, name: str) -> tuple[Column, ...]:
     """The undeclared columns of a file (`Reader.undeclared`). Raises InputError, also for a section of the envelope that is not of its declared type."""
     data = buffer_of(path, name)
     with line_numbers(path, name):
@@ -39,7 +39,7 @@ def undeclared_columns(reader: Reader, path: Path, name: str) -> tuple[Column, .
 
 
 @contextmanager
-def line_numbers(path: Path, name: str) -> Iterator[None]:
+def line_numbers(path: Place, name: str) -> Iterator[None]:
     """Add the line to input errors that have only a byte offset."""
     try:
         yield
@@ -47,17 +47,17 @@ def line_numbers(path: Path, name: str) -> Iterator[None]:
         raise wrong.in_text(buffer_of(path, name)) from None
 
 
-def tasks_of(reader: Reader, path: Path, name: str, attached: Mapping[str, Any] | None = None, target: int = CHUNK_BYTES) -> list[Task]:
+def tasks_of(reader: Reader, path: Place, name: str, attached: Mapping[str, Any] | None = None, target: int = CHUNK_BYTES) -> list[Task]:
     """The tasks that together read a file. Raises InputError."""
     data = buffer_of(path, name)
     # A compressed file has no random access: one task reads all of it, in pieces.
     with line_numbers(path, name):
         parts = [Range(0, len(data))] if is_compressed(path) else reader.split(data, name, target)
-    return [Task(str(path), name, part, attached or {}) for part in parts]
+    return [Task(path, name, part, attached or {}) for part in parts]
 
 
 def tail_tasks(
-    reader: Reader, path: Path, name: str, start: int, first_row: int, *, attached: Mapping[str, Any] | None = None
+    reader: Reader, path: Place, name: str, start: int, first_row: int, *, attached: Mapping[str, Any] | None = None
 ) -> list[Task] | None:
     """The tasks that read a file from byte `start` on, where record `first_row` begins. None where the whole file has to be read.
 
@@ -70,18 +70,17 @@ def tail_tasks(
     if part is None:
         return None
     if part.end - part.start <= 2 * CHUNK_BYTES:
-        return [Task(str(path), name, part, attached or {})]
-    return [Task(str(path), name, one, attached or {}) for one in reader.split(data, name) if one.end > start]
+        return [Task(path, name, part, attached or {})]
+    return [Task(path, name, one, attached or {}) for one in reader.split(data, name) if one.end > start]
 
 
 def read_task(reader: Reader, task: Task) -> Iterator[pa.RecordBatch]:
     """The records of one task. Raises InputError."""
-    path = Path(task.path)
-    with line_numbers(path, task.name):
-        yield from _read_file(reader, path, task)
+    with line_numbers(task.path, task.name):
+        yield from _read_file(reader, task.path, task)
 
 
-def _read_file(reader: Reader, path: Path, task: Task) -> Iterator[pa.RecordBatch]:
+def _read_file(reader: Reader, path: Place, task: Task) -> Iterator[pa.RecordBatch]:
     if task.part.pieces:
         yield from _read_pieces(reader, buffer_of(path, task.name), task)
         return
@@ -109,12 +108,12 @@ def _read_pieces(reader: Reader, data: Buffer, task: Task) -> Iterator[pa.Record
         yield batch.set_column(batch.schema.get_field_index(ROW), batch.schema.field(ROW), rows)
 
 
-def task_table(tasks: Sequence[Task], attached: pa.Schema | None = None) -> pa.Table:
-    """Tasks as rows. `attached` is the schema of their further values."""
+def task_table(tasks: Sequence[Task], attached: pa.Schema | None = None, *, places: Places = HERE) -> pa.Table:
+    """Tasks as rows. `places` makes texts of their paths, `attached` is the schema of their further values."""
     fields = {"path": pa.string(), "name": pa.string(), "start": pa.int64(), "end": pa.int64(), "first_row": pa.int64(), "head": pa.binary(), "pieces": pa.binary()}
     rows = [
         {
-            "path": task.path, "name": task.name, "start": task.part.start, "end": task.part.end,
+            "path": places.text(task.path), "name": task.name, "start": task.part.start, "end": task.part.end,
             "first_row": task.part.first_row, "head": task.part.head,
             "pieces": np.array(task.part.pieces, "<i8").tobytes(), **task.attached,
         }
@@ -124,7 +123,7 @@ def task_table(tasks: Sequence[Task], attached: pa.Schema | None = None) -> pa.T
 
 
 def chunk_reader(
-    reader: Reader, attached: pa.Schema | None = None, finish: Finish | None = None
+    reader: Reader, attached: pa.Schema | None = None, finish: Finish | None = None, *, places: Places = HERE
 ) -> Callable[..., Iterator[pa.RecordBatch]]:
     """The function for `mapInArrow` over a table of tasks. Its batches have the columns of `Reader.schema()` and the attached ones.
 
@@ -134,22 +133,23 @@ def chunk_reader(
         reader: reads the files
         attached: the schema of the tasks' further values
         finish: turns a batch and the attached values into another batch, where it is read
+        places: knows the stores of files, without their secrets
     """
     extra = attached or pa.schema([])
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
-                yield from _read_row(reader, row, extra, finish)
+                yield from _read_row(reader, places, row, extra, finish)
 
     return read
 
 
-def _read_row(reader: Reader, row: Mapping[str, Any], extra: pa.Schema, finish: Finish | None) -> Iterator[pa.RecordBatch]:
+def _read_row(reader: Reader, places: Places, row: Mapping[str, Any], extra: pa.Schema, finish: Finish | None) -> Iterator[pa.RecordBatch]:
     pieces = tuple(Piece(*piece) for piece in np.frombuffer(row["pieces"], "<i8").reshape(-1, 4).tolist())
     part = Range(row["start"], row["end"], row["first_row"], bytes(row["head"]), pieces)
     values = {name: row[name] for name in extra.names}
-    for batch in read_task(reader, Task(row["path"], row["name"], part)):
+    for batch in read_task(reader, Task(places.read(row["path"]), row["name"], part)):
         yield finish(batch, values) if finish else _attach(batch, extra, values)
 
 

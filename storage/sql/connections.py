@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
-from storage.sql.errors import ConnectionFault, DatabaseError, Trouble
-from storage.sql.secrets import Secret, redacted
+from storage.errors import ConnectionFault
+from storage.secrets import Secret, redacted
+from storage.sql.errors import DatabaseError, Trouble
 
 FILES: Final = ("sqlite", "duckdb")
 """Kinds whose databases are files."""

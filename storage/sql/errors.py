@@ -38,14 +38,6 @@ class DatabaseError(OutsideError):
         return f"connection '{self.connection}' ({self.place}): {reason}" if self.place else f"connection '{self.connection}': {reason}"
 
 
-class ConnectionFault(Exception):
-    """A connection whose configuration cannot be used: the code, the message and the way out of a diagnostic."""
-
-    def __init__(self, code: str, message: str, help: str = "") -> None:
-        self.code, self.message, self.help = code, message, help
-        super().__init__(f"{code}: {message}")
-
-
 class CannotHold(Exception):
     """A name or a value that a database cannot hold (E614), or columns that cannot be altered (E616)."""
 

@@ -110,7 +110,7 @@ class TableRequest(TableRows):
     def of(cls, request: IngestRequest) -> TableRequest:
         """Open the table of a source. Raises InputChanged where its version is gone by now, and InputError."""
         record = request.changes.now[0]
-        table = table_at(place_of(record.path, request.files.folder))
+        table = table_at(place_of(record.path, request.files.places.folder))
         if table.version != record.version:
             table.table.load_as_version(int(record.version or 0))
         undeclared = request.files.reader.undeclared_of(table.schema, record.path)  # type: ignore[attr-defined]  # a reader of tables

@@ -244,14 +244,14 @@ def test_stretches_read_together_are_the_file(kind: str, lines: list[tuple[int, 
         file = Path(place, "file")
         file.write_bytes(content(kind, lines))
         reader = a_reader(kind)
-        whole = [row for batch in read_task(reader, Task(str(file), "file", Range(0, file.stat().st_size))) for row in batch.to_pylist()]
+        whole = [row for batch in read_task(reader, Task(file, "file", Range(0, file.stat().st_size))) for row in batch.to_pylist()]
         found = content_chunks.chunks_of(reader, file, "file")
         assert found is not None
         assert found.records == len(whole) == len(lines)
         chosen = [at for at in range(found.count) if data.draw(st.booleans())]
         for numbers, target in ((None, 10), (None, 1000), (content_chunks.np.array(chosen, int), 25)):
             ranges = found.ranges(numbers, target)
-            read = [row for part in ranges for batch in read_task(reader, Task(str(file), "file", part)) for row in batch.to_pylist()]
+            read = [row for part in ranges for batch in read_task(reader, Task(file, "file", part)) for row in batch.to_pylist()]
             wanted = range(found.count) if numbers is None else chosen
             assert read == [row for at in wanted for row in whole[found.rows[at] - 1 : found.rows[at + 1] - 1]]
 
@@ -303,9 +303,9 @@ def test_known_chunks_are_passed_over(kind: str, lines: list[tuple[int, str]], c
         for number, digest in enumerate(found.digests):
             assert texts.setdefault(digest, data[found.starts[number] : found.starts[number + 1]]) == data[found.starts[number] : found.starts[number + 1]]
             assert by_digest.get(digest, found.rows[number + 1] - found.rows[number]) == found.rows[number + 1] - found.rows[number]
-        whole = [row for batch in read_task(reader, Task(str(file), "file", Range(0, len(data)))) for row in batch.to_pylist()]
+        whole = [row for batch in read_task(reader, Task(file, "file", Range(0, len(data)))) for row in batch.to_pylist()]
         for number, part in enumerate(found.ranges(target=1)):
-            read = [row for batch in read_task(reader, Task(str(file), "file", part)) for row in batch.to_pylist()]
+            read = [row for batch in read_task(reader, Task(file, "file", part)) for row in batch.to_pylist()]
             assert read == whole[found.rows[number] - 1 : found.rows[number + 1] - 1]
         assert len(found.groups) == -(-found.count // content_chunks.GROUP)
         if not changes:

@@ -26,6 +26,7 @@ class Given:
     name: str
     content: str
     mtime_ns: int = 0
+    tag: str = ""
 
     @property
     def size(self) -> int:

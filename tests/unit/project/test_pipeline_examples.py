@@ -146,6 +146,8 @@ ELSEWHERE = {
     "E235": "a run's: tests/unit/formats/test_limits.py",
     "E236": "a run's: tests/unit/formats/test_limits.py",
     "E237": "a run's: tests/unit/formats/test_limits.py",
+    "E641": "a run's: tests/end_to_end/stores/test_store_faults.py",
+    "E642": "a run's: tests/end_to_end/stores/test_object_states.py",
     "W460": "a run's: tests/end_to_end/sources/test_corrections.py",
     "W480": "a run's: tests/end_to_end/nodes/test_corrections.py",
     "W461": "a run's: tests/end_to_end/sources/test_scoped_snapshots.py",

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from storage.secrets import Secret
 from storage.sql.connections import Connection
 from storage.sql.errors import DatabaseError
 from storage.sql.names import TableName
 from storage.sql.others import OtherReading
 from storage.sql.reading import AnswerColumn, Ask, From
-from storage.sql.secrets import Secret
 from storage.sql.sqlite import SqliteReading
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from storage.errors import ConnectionFault
+from storage.secrets import Secret, redacted
 from storage.sql.connections import Connection
-from storage.sql.errors import ConnectionFault
-from storage.sql.secrets import Secret, redacted
 
 PASSWORD = "p%:@/#s w"
 

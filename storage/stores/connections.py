@@ -1,0 +1,145 @@
+"""Connections of `errata.toml` that are object stores: which one covers a URI, and what the store needs to be reached."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from storage.errors import ConnectionFault
+from storage.uris import SCHEMES, is_object
+
+__all__ = ["SECRET_KEYS", "STORE_KEYS", "StoreConnection", "Stores", "of_environment", "takes"]
+
+SECRET_KEYS: Final = ("secret_access_key", "session_token", "account_key", "service_account")
+"""Settings that are named (`env:`, `file:`), never written."""
+STORE_KEYS: Final = ("endpoint", "region", "allow_http", "access_key_id", "account_name", "skip_signature", *SECRET_KEYS)
+"""Settings that only connections of object stores have."""
+_NAMES: Final[Mapping[str, Mapping[str, str]]] = {
+    "s3": {one: one for one in ("endpoint", "region", "access_key_id", "secret_access_key", "session_token")},
+    "gs": {"endpoint": "base_url", "service_account": "service_account_key"},
+    "az": {one: one for one in ("endpoint", "account_name", "account_key")},
+}
+"""The settings of each kind, with the names that the library has for them."""
+_LITERAL = re.compile(r"[^*?\[{]*")
+
+
+@dataclass(frozen=True, slots=True)
+class StoreConnection:
+    """An object store by its name. Nothing of it is resolved before it is used, and a pickled one has no secret.
+
+    Attributes:
+        url: `s3://bucket`, `gs://bucket`, `az://container`, a prefix of one, or `env:NAME`.
+        settings: Further settings as `errata.toml` has them: texts, `env:NAME`, `file:PATH`.
+        folder: The folder of `errata.toml`, where relative paths start.
+        environment: Where `env:` looks; a process that unpickles the connection has its own.
+    """
+
+    name: str
+    url: str = field(repr=False)
+    settings: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    allow_http: bool = False
+    skip_signature: bool = False
+    read_only: bool = False
+    connect_timeout: float | None = None
+    folder: Path = Path()
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StoreConnection, tuple(getattr(self, one.name) for one in fields(self) if one.name != "environment")
+
+    @property
+    def place(self) -> str:
+        """The URI below which it covers everything. Raises ConnectionFault (E600, E602)."""
+        text = self._value("url", self.url).rstrip("/")
+        if not is_object(text) or "@" in text or "?" in text:
+            raise ConnectionFault("E600", f"the url of connection '{self.name}' is no address of an object store", f"write one of {', '.join(f'{one}://bucket' for one in SCHEMES)}")
+        return text
+
+    def covers(self, uri: str) -> bool:
+        """Whether a URI, or a pattern of URIs, lies at or below its place."""
+        try:
+            place = self.place
+        except ConnectionFault:
+            return False
+        literal = _LITERAL.match(uri)
+        return uri == place or (literal is not None and literal[0].startswith(f"{place}/"))
+
+    def config(self) -> dict[str, Any]:
+        """The settings with their values, by the library's names. They go to the library and nowhere else. Raises ConnectionFault (E602)."""
+        names = _NAMES[self.place.partition("://")[0]]
+        found: dict[str, Any] = {names[key]: self._value(key, text) for key, text in self.settings if key in names}
+        return found | ({"skip_signature": True} if self.skip_signature else {})
+
+    def secrets(self) -> Iterator[str]:
+        """The texts that no message may have. Values that are not there are left out."""
+        for key, text in self.settings:
+            if key in (*SECRET_KEYS, "access_key_id") and text.startswith(("env:", "file:")):
+                try:
+                    yield self._value(key, text)
+                except ConnectionFault:
+                    continue
+
+    def require_library(self) -> None:
+        """Raise ConnectionFault (E606) where the library is not installed."""
+        if find_spec("obstore") is None:
+            raise ConnectionFault("E606", f"connection '{self.name}': object stores need the library obstore, which is not installed", "pip install 'errata[objects]'")
+
+    def _value(self, key: str, text: str) -> str:
+        if text.startswith("env:"):
+            name = text.removeprefix("env:")
+            if name not in self.environment:
+                raise ConnectionFault("E602", f"connection '{self.name}' takes '{key}' from the environment variable {name}, which is not set", f"set {name}")
+            return self.environment[name]
+        if text.startswith("file:"):
+            path = self.folder / text.removeprefix("file:")
+            try:
+                return path.read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
+            except (OSError, UnicodeDecodeError) as error:
+                told = error.strerror if isinstance(error, OSError) else "it is no text"
+                raise ConnectionFault("E602", f"connection '{self.name}' takes '{key}' from the file {path}, which cannot be read: {told}") from None
+        return text
+
+
+def takes(address: str, key: str) -> bool:
+    """Whether the kind of store of an address has a setting."""
+    return key in ("allow_http", "skip_signature") or key in _NAMES[address.partition("://")[0]]
+
+
+def of_environment(uri: str) -> StoreConnection:
+    """The connection of a state or table that no connection covers: the environment has its settings."""
+    return StoreConnection("", "/".join(uri.split("/")[:3]))
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """The object stores of a workspace."""
+
+    connections: tuple[StoreConnection, ...] = ()
+
+    def covering(self, uri: str) -> StoreConnection | None:
+        """The connection with the longest place that covers a URI or a pattern; None where none does."""
+        return max((one for one in self.connections if one.covers(uri)), key=lambda one: len(one.place), default=None)
+
+    def require(self, uri: str) -> StoreConnection:
+        """The connection that covers a URI. Raises ConnectionFault (E640)."""
+        found = self.covering(uri)
+        if found is None:
+            raise self.uncovered(uri)
+        return found
+
+    def uncovered(self, uri: str) -> ConnectionFault:
+        """What is wrong with a URI that no connection covers (E640; E602 where the address of one is not known)."""
+        for one in self.connections:
+            try:
+                _ = one.place
+            except ConnectionFault as fault:
+                return fault
+        bucket = "/".join(uri.split("/")[:3])
+        return ConnectionFault("E640", f"no connection covers '{uri}'", f'add one to errata.toml: [connections.lake] url = "{bucket}"')
+
+

@@ -1,0 +1,223 @@
+"""Sources and outputs in a bucket of a real S3 server: what is read and written, what counts as a change, and what nobody may see."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from io import BytesIO, StringIO
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from errata.core.failures import StorageFailed
+from storage.files import stores
+from storage.stores import client
+from tests.support.object_stores import KEY, SECRET, Faults, TestBucket, proxied
+from tests.support.pipelines import Folder, command
+
+pytestmark = pytest.mark.servers
+
+
+@dataclass
+class Lake:
+    """A folder with a pipeline, and the bucket that it reads and writes through a proxy."""
+
+    folder: Folder
+    bucket: TestBucket
+    faults: Faults
+
+    def pipeline(self, source: str = "", output: str = "", *, kind: str = "csv", path: str = "out/report.csv", head: str = "") -> None:
+        """Write a pipeline from `in/*.csv` to `out/report.csv`, both in the bucket."""
+        where = source or f'type: csv, glob: "{self.bucket.uri}/in/*.csv"'
+        columns = "[{ name: id, type: int }, { name: amount, type: int }]"
+        self.folder.write("errata.toml", self.bucket.toml)
+        self.folder.write(
+            "pipeline.yaml",
+            f"pipeline: {{ name: far }}\n{head}nodes:\n"
+            f"  - {{ type: source, name: orders, config: {{ name: orders, {where}, schema: {columns}, merge: {{ strategy: snapshot, primary_key: [id] }} }} }}\n"
+            f'  - {{ type: output, name: report, input: orders, config: {{ name: report, type: {kind}, path: "{self.bucket.uri}/{path}"{output} }} }}\n',
+        )
+
+    def run(self) -> Any:
+        """Run the pipeline; the requests of it are in `faults.seen`."""
+        self.faults.seen.clear()
+        stores.forget_contents()
+        return self.folder.run()
+
+    def report(self, key: str = "out/report.csv") -> list[dict[str, str]]:
+        """The rows of the report."""
+        return list(csv.DictReader(StringIO(self.bucket.get(key).decode())))
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lake]:
+    monkeypatch.setenv("LAKE_KEY", KEY)
+    monkeypatch.setenv("LAKE_SECRET", SECRET)
+    monkeypatch.setattr(client, "PAUSE", 0.001)
+    with proxied() as (port, faults):
+        made = Lake(Folder(tmp_path), TestBucket.new(port), faults)
+        made.pipeline()
+        made.bucket.put("in/a.csv", "id,amount\n1,10\n2,20\n")
+        yield made
+
+
+ROWS = [{"id": "1", "amount": "10"}, {"id": "2", "amount": "20"}]
+
+
+def test_from_a_bucket_to_a_bucket(lake: Lake) -> None:
+    assert lake.run().epoch == 1
+    assert lake.report() == ROWS
+    assert lake.run().committed is False
+    assert (lake.faults.count("PUT"), lake.faults.count("GET", "/in/a.csv")) == (0, 0)
+    lake.bucket.put("in/a.csv", "id,amount\n1,10\n2,25\n")
+    assert lake.run().counts["report"] == {"-C": 1, "+C": 1}
+    assert lake.report() == [ROWS[0], {"id": "2", "amount": "25"}]
+    assert lake.folder.violations() == []
+
+
+def test_one_listing_and_one_read_of_what_is_new(lake: Lake) -> None:
+    lake.run()
+    lake.bucket.put("in/b.csv", "id,amount\n3,30\n")
+    lake.run()
+    assert [one.path for one in lake.faults.seen if "list-type" in one.path] == [f"/{lake.bucket.name}?list-type=2&prefix=in%2F"]
+    assert [one.path for one in lake.faults.seen if one.method == "GET" and "/in/" in one.path] == [f"/{lake.bucket.name}/in/b.csv"]
+    assert all(one.headers.get("if-match") for one in lake.faults.seen if one.range)
+
+
+def test_the_same_bytes_put_again_are_no_change(lake: Lake) -> None:
+    lake.run()
+    lake.bucket.put("in/a.csv", "id,amount\n1,10\n2,20\n")
+    assert lake.run().committed is False
+    assert lake.faults.count("GET", "/in/a.csv") == 0
+
+
+def test_another_etag_with_the_same_content_is_no_change(lake: Lake) -> None:
+    rows = "".join(f"{number},{number}\n" for number in range(900_000))
+    lake.bucket.put("in/a.csv", f"id,amount\n{rows}")
+    lake.run()
+    lake.bucket.put_in_parts("in/a.csv", f"id,amount\n{rows}")
+    assert lake.run().committed is False
+    assert lake.faults.count("GET", "/in/a.csv") > 1  # its hash decides: it is read by ranges
+
+
+def test_removed_renamed_and_many_objects(lake: Lake) -> None:
+    numbers = range(1_101)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda number: lake.bucket.put(f"in/n{number:04}.csv", f"id,amount\n{number},{number}\n"), numbers))
+    lake.pipeline(f'type: csv, glob: "{lake.bucket.uri}/in/n*[05]5.csv"')
+    lake.run()
+    assert [int(row["id"]) for row in lake.report()] == [number for number in numbers if number % 50 == 5]
+    assert lake.faults.count("GET", "list-type") == 2  # a page has a thousand keys
+    lake.bucket.delete("in/n0005.csv", "in/n0055.csv")
+    lake.bucket.put("in/n9955.csv", "id,amount\n5,5\n")
+    assert lake.run().counts["report"] == {"-R": 1}
+    assert [int(row["id"]) for row in lake.report()] == [5, *(number for number in numbers if number % 50 == 5 and number > 55)]
+
+
+def test_a_report_that_somebody_else_changed_is_written_anew(lake: Lake) -> None:
+    lake.run()
+    for change in (lambda: lake.bucket.put("out/report.csv", "id,amount\n1,10\n2,21\n"), lambda: lake.bucket.delete("out/report.csv")):
+        change()
+        assert "restore" in command("plan", str(lake.folder.path / "pipeline.yaml"))[1]
+        assert lake.run().committed is False
+        assert lake.report() == ROWS
+
+
+def test_a_foreign_object_is_refused(lake: Lake) -> None:
+    lake.bucket.put("out/report.csv", "theirs")
+    with pytest.raises(StorageFailed, match=f"{lake.bucket.uri}/out/report.csv exists and was not written by this pipeline"):
+        lake.run()
+    assert lake.bucket.get("out/report.csv") == b"theirs"
+    assert lake.folder.run(force=True).epoch == 1
+    assert lake.report() == ROWS
+
+
+def test_an_object_that_came_meanwhile_is_not_replaced(lake: Lake) -> None:
+    lake.faults.before = lambda request: lake.bucket.put("out/report.csv", "theirs") if request.headers.get("if-none-match") == "*" else None
+    with pytest.raises(StorageFailed, match="E641: it is there since this run began"):
+        lake.run()
+    assert lake.bucket.get("out/report.csv") == b"theirs"
+
+
+def test_all_files_of_a_pipeline_may_be_objects(lake: Lake) -> None:
+    uri = lake.bucket.uri
+    lake.pipeline(
+        head=f'error_handling: {{ strategy: continue, dlq: {{ path: "{uri}/out/dlq.csv" }} }}\n',
+        output=f', write_meta: true, changelog: {{ path: "{uri}/out/changes-{{epoch}}.jsonl", format: jsonl }}',
+    )
+    lake.bucket.put("in/b.csv", "id,amount\nx,30\n")
+    assert lake.run().exit_code == 2
+    assert lake.bucket.keys("out") == ["out/changes-1.jsonl", "out/dlq.csv", "out/report.csv", "out/report.csv.meta.json"]
+    assert f"{uri}/in/b.csv,1,source:orders" in lake.bucket.get("out/dlq.csv").decode()
+    lake.bucket.delete("in/b.csv")
+    assert lake.run().exit_code == 0
+    assert "out/dlq.csv" not in lake.bucket.keys("out")
+
+
+def test_parts_of_an_output_come_and_go(lake: Lake) -> None:
+    lake.pipeline(output=", split: { max_records: 1 }")
+    lake.run()
+    assert lake.bucket.keys("out") == ["out/report_0001.csv", "out/report_0002.csv"]
+    lake.bucket.put("in/a.csv", "id,amount\n1,10\n")
+    lake.run()
+    assert lake.bucket.keys("out") == ["out/report_0001.csv"]
+
+
+def test_a_file_for_each_object(lake: Lake) -> None:
+    lake.bucket.put("in/b.csv", "id,amount\n3,30\n")
+    lake.pipeline(path="out/{source_file}-sum.csv")
+    lake.run()
+    assert lake.bucket.keys("out") == ["out/a-sum.csv", "out/b-sum.csv"]
+    assert lake.report("out/b-sum.csv") == [{"id": "3", "amount": "30"}]
+
+
+def test_parquet_and_compressed_objects(lake: Lake) -> None:
+    table = BytesIO()
+    pq.write_table(pa.table({"id": [1, 2], "amount": [10, 20], "other": ["x", "y"]}), table)
+    lake.bucket.put("in/a.parquet", table.getvalue())
+    lake.bucket.put("in/z.csv.gz", gzip.compress(b"id,amount\n1,10\n2,20\n"))
+    for kind, name in (("parquet", "a.parquet"), ("csv", "z.csv.gz")):
+        lake.pipeline(f'type: {kind}, path: "{lake.bucket.uri}/in/{name}", on_unmapped: {{ mode: drop }}', path=f"out/{name}.parquet", kind="parquet")
+        lake.run()
+        assert pq.read_table(BytesIO(lake.bucket.get(f"out/{name}.parquet"))).to_pydict() == {"id": [1, 2], "amount": [10, 20]}
+
+
+@pytest.mark.deep
+def test_a_large_object_is_read_by_ranges_in_tasks(lake: Lake) -> None:
+    rows = "".join(f"{number},{number % 7}\n" for number in range(2_500_000))
+    lake.bucket.put("in/a.csv", f"id,amount\n{rows}")
+    lake.run()
+    assert lake.bucket.get("out/report.csv").decode() == f"id,amount\n{rows}"
+    assert max(int(end) - int(start) for start, end in (one.range.removeprefix("bytes=").split("-") for one in lake.faults.seen if one.range)) < client.PART_BYTES
+    lake.bucket.put("in/a.csv", f"id,amount\n{rows.replace('77777,0', '77777,9')}")
+    counts = lake.run().counts["report"]
+    assert counts == {"-C": counts["+C"], "+C": counts["-C"]}
+    assert lake.bucket.get("out/report.csv").decode() == f"id,amount\n{rows.replace('77777,0', '77777,9')}"
+
+
+@pytest.mark.parametrize("name", ["a b.csv", "ä ö.csv", "a+b=c&d.csv", "100%.csv", "a#b?c.csv", "a%20b.csv"])
+def test_odd_names(lake: Lake, name: str) -> None:
+    lake.bucket.delete("in/a.csv")
+    lake.bucket.put(f"in/{name}", "id,amount\n1,10\n2,20\n")
+    lake.pipeline(path=f"out/{name}")
+    lake.run()
+    assert lake.report(f"out/{name}") == ROWS
+    assert lake.run().committed is False
+
+
+def test_a_bucket_that_no_connection_covers_is_not_asked(lake: Lake) -> None:
+    lake.folder.write("errata.toml", lake.bucket.toml.replace(f'"{lake.bucket.uri}"', f'"{lake.bucket.uri}/in"'))
+    code, _, told = command("run", str(lake.folder.path / "pipeline.yaml"))
+    assert (code, "E640" in told, lake.faults.seen) == (1, True, [])
+
+
+def test_an_output_over_an_input_is_refused(lake: Lake) -> None:
+    lake.pipeline(path="in/report.csv")
+    code, _, told = command("check", str(lake.folder.path / "pipeline.yaml"))
+    assert (code, "E349" in told) == (1, True)
