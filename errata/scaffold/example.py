@@ -77,6 +77,20 @@ order_id,region,amount,ordered_on
 # name = "auto" # by the work of a run; or "sail", "spark"
 """,
     ".gitignore": ".errata/\nout/\n",
+    "README.md": """\
+# Orders by region
+
+A pipeline of Errata, made by `errata init`. `pipeline.yaml` reads `data/orders.csv` and writes `out/totals.csv`. Three commands show what it does:
+
+```sh
+errata run pipeline.yaml
+errata correct pipeline.yaml orders --key order_id=1003 --set amount=45.25 --reason "wrong price"
+errata why pipeline.yaml totals region=EU month=2026-01
+```
+
+The first one writes the totals. One order has no number as its amount: `errata dlq pipeline.yaml` shows it. The second one corrects an order and shows which totals
+follow; editing the file and running again does the same. The third one names the orders behind a total.
+""",
 }
 
 

@@ -1,0 +1,226 @@
+"""Where the records of JSON and XML documents are, found in their first bytes."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from xml.parsers import expat
+
+from errata.core.failures import StorageFailed
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:]', re.DOTALL)
+_NAME = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
+_DEEPEST = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where records are.
+
+    Args:
+        record_path: The option of the source; None for the top of the document.
+        explode, join: Arrays in the records that are made records, or texts.
+        arrays: Other elements that repeat, which are columns of type array.
+        own: The column with the text of records that are elements of text alone.
+        doubts: What was unsure.
+    """
+
+    record_path: str | None = None
+    explode: Sequence[str] = ()
+    join: Sequence[str] = ()
+    arrays: Sequence[str] = ()
+    own: str | None = None
+    doubts: Sequence[str] = ()
+
+
+def json_records(text: str, name: str) -> Found:
+    """Return where the records of a JSON document are.
+
+    Args:
+        text: The beginning of the document.
+        name: What messages call the file.
+
+    Raises:
+        StorageFailed: The text is neither an object nor an array.
+    """
+    begun = text.lstrip("\ufeff \t\r\n")
+    if begun[:1] == "[":
+        return Found()
+    if begun[:1] != "{":
+        raise StorageFailed(f"{name}: not JSON: it begins with {begun[:20]!r}", help="JSON begins with an object or an array; name a file of another format with its usual ending")
+    counts, ended = _arrays(begun)
+    if ended or not counts:
+        return Found()
+    best = max(counts, key=lambda path: (counts[path], -len(path)))
+    others = [path for path in counts if path != best]
+    doubts = [f"several arrays have objects: the records are taken from {_path(best)}, not from {', '.join(map(_path, others))}"] if others else []
+    return Found(_path(best), doubts=doubts)
+
+
+def _path(steps: Sequence[str]) -> str:
+    return ".".join(steps)
+
+
+def _arrays(text: str) -> tuple[Counter[tuple[str, ...]], bool]:
+    """How many objects each array of the first object has, by the keys that lead to it; and whether the object ended and another one follows."""
+    outline = _Keys()
+    for found in _TOKEN.finditer(text):
+        outline.take(found.group())
+        if not outline.opened:
+            return outline.counts, text[found.end() :].lstrip()[:1] == "{"
+    return outline.counts, False
+
+
+@dataclass(slots=True)
+class _Keys:
+    """The keys that lead to arrays, as the signs of a JSON text come.
+
+    Args:
+        counts: How many objects each array has. Arrays in arrays are passed over.
+        opened: The open brackets and braces.
+        keys: The keys that lead to the present place, up to the first array.
+        last: The last text.
+    """
+
+    counts: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    opened: list[str] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    last: str = ""
+
+    def take(self, sign: str) -> None:
+        """Take the next text, bracket, brace or colon."""
+        if sign in "{[":
+            if sign == "{" and self.opened[-1:] == ["["] and "[" not in self.opened[:-1]:
+                self.counts[tuple(self.keys)] += 1
+            self.opened.append(sign)
+        elif sign in "}]":
+            self._close()
+        elif sign != ":":
+            self.last = sign[1:-1]
+        elif "[" not in self.opened:
+            self.keys[len(self.opened) - 1 :] = [self.last]
+
+    def _close(self) -> None:
+        self.opened[-1:] = []
+        if self.opened[-1:] == ["{"] and "[" not in self.opened and self.keys:
+            self.keys.pop()
+
+
+@dataclass(slots=True)
+class _Element:
+    """One kind of element of an XML document, by its path.
+
+    Args:
+        count: How many there are.
+        most: The most of them in one parent.
+        inside: How many the present parent has.
+        attributes: Whether one has attributes.
+        children: The kinds of elements inside.
+    """
+
+    path: tuple[str, ...]
+    count: int = 0
+    most: int = 0
+    inside: int = 0
+    attributes: bool = False
+    children: dict[str, _Element] = field(default_factory=dict)
+
+    @property
+    def composed(self) -> bool:
+        """Whether it has attributes or elements inside."""
+        return self.attributes or bool(self.children)
+
+    def below(self) -> Iterator[_Element]:
+        """The kinds of elements inside, at any depth."""
+        for child in self.children.values():
+            yield child
+            yield from child.below()
+
+
+class _Outline:
+    """The kinds of elements of a document as a parser meets them."""
+
+    def __init__(self) -> None:
+        self.top = _Element(())
+        self._open = [self.top]
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        """Take the beginning of an element."""
+        parent, plain = self._open[-1], name.rpartition(":")[2]
+        if len(self._open) > _DEEPEST:
+            self._open.append(parent)
+            return
+        found = parent.children.setdefault(plain, _Element((*parent.path, plain)))
+        found.count += 1
+        found.inside += 1
+        found.most = max(found.most, found.inside)
+        found.attributes |= any(not one.startswith("xmlns") for one in attributes)
+        for child in found.children.values():
+            child.inside = 0
+        self._open.append(found)
+
+    def end(self, name: str) -> None:
+        """Take the end of an element."""
+        self._open.pop()
+
+
+def xml_records(data: bytes, name: str, *, whole: bool) -> Found:
+    """Return where the records of an XML document are.
+
+    Args:
+        data: The bytes, or the first of them.
+        name: What messages call the file.
+        whole: Whether these are all bytes.
+
+    Raises:
+        StorageFailed: The bytes are no well-formed XML.
+    """
+    outline = _Outline()
+    parser = expat.ParserCreate()
+    parser.StartElementHandler, parser.EndElementHandler = outline.start, outline.end
+    parser.EntityDeclHandler = _refuse
+    try:
+        parser.Parse(data, whole)
+    except (expat.ExpatError, ValueError) as wrong:
+        raise StorageFailed(f"{name}: not well-formed XML: {wrong}", help="have the file written again by its program") from None
+    return _chosen(outline)
+
+
+def _refuse(*_words: object) -> None:
+    raise ValueError("it declares entities")
+
+
+def _chosen(outline: _Outline) -> Found:
+    root = next(iter(outline.top.children.values()), None)
+    if root is None:
+        return Found()
+    repeated = [one for one in root.below() if one.most > 1]
+    records = [one for one in repeated if one.composed] or [one for one in root.below() if one.composed and len(one.path) == 2] or repeated
+    if not records:
+        return Found()
+    shallowest = min(len(one.path) for one in records)
+    near = [one for one in records if len(one.path) == shallowest]
+    best = max(near, key=lambda one: one.count)
+    doubts = [f"several elements repeat: the records are {_steps(best)}, not {', '.join(_steps(one) for one in near if one is not best)}"] if len(near) > 1 else []
+    return _with_arrays(best, doubts)
+
+
+def _steps(element: _Element) -> str:
+    return "/" + "/".join(element.path)
+
+
+def _with_arrays(record: _Element, doubts: list[str]) -> Found:
+    """The arrays in a record: one of elements with parts is exploded, arrays of plain texts are joined."""
+    inside = [one for one in record.below() if one.most > 1]
+    plain = [".".join(one.path[len(record.path) :]) for one in inside if not one.composed]
+    composed = [one for one in inside if one.composed]
+    above = [one for one in composed if not any(one.path[: len(other.path)] == other.path for other in composed if other is not one)]
+    best = max(above, key=lambda one: one.count, default=None)
+    explode = [".".join(best.path[len(record.path) :])] if best is not None else []
+    join = [path for path in plain if not any(path.startswith(f"{one}.") for one in explode)]
+    arrays = [".".join(one.path[len(record.path) :]) for one in above if one is not best]
+    if best is not None:
+        doubts.append(f"{_steps(record)} has several elements '{best.path[-1]}': each of these is a record (array_paths)")
+    return Found(_steps(record), explode, join, arrays, None if record.children else record.path[-1], doubts)

@@ -1,0 +1,203 @@
+"""Types, keys, encodings, delimiters and the places of records, guessed from small samples."""
+
+import polars as pl
+import pytest
+
+from errata.core.failures import StorageFailed
+from errata.scaffold.columns import guess_of
+from errata.scaffold.delimited import form_of
+from errata.scaffold.documents import json_records, xml_records
+from errata.scaffold.encodings import encoding_of
+from errata.scaffold.keys import keys_of
+from errata.scaffold.model import Cells, ColumnGuess
+from errata.scaffold.names import column_names, common_name, plain_name, unique
+from errata.scaffold.pipeline_text import quoted
+from errata.yaml import load_yaml
+
+
+def guessed(name: str, *texts: str, kinds: str = "text"):
+    return guess_of(name, Cells(pl.Series("", texts), frozenset(kinds.split()), occurs=len(texts)))
+
+
+@pytest.mark.parametrize(
+    ("name", "texts", "type_", "becomes"),
+    [
+        ("n", "1 2 -3", "int", ""),
+        ("zip", "01067 10115 80331", "string", ""),
+        ("phone", "+4930123 +4930124", "string", ""),
+        ("n", "9223372036854775807 1", "int", ""),
+        ("n", "9223372036854775808 1", "string", ""),
+        ("price", "1.5 2 3.25", "decimal", ""),
+        ("c", "1.50 2.25 3.00", "decimal", ""),
+        ("c", "1.5 2.25 3.125", "float", ""),
+        ("temperature", "21.50 22.25 23.00", "float", ""),
+        ("rate", "1.0842 1.1", "float", ""),
+        ("v", "1e3 2.5e-7", "float", ""),
+        ("price", "1,50 2,25 1.234,50", "string", "decimal"),
+        ("price", "1,234.50 2.25", "string", "decimal"),
+        ("price", "€1.50 €2.25", "string", "decimal"),
+        ("share", "5% 7%", "string", "int"),
+        ("balance", "(1.50) 2.25", "string", "decimal"),
+        ("people", "1,234 12,500 7", "string", "int"),
+        ("ok", "true false TRUE", "bool", ""),
+        ("ok", "yes no", "bool", ""),
+        ("flag", "0 1 1", "int", ""),
+        ("day", "2026-01-04 2026-02-29x 2026-03-01 2026-03-02 2026-03-03 2026-03-04", "date", ""),
+        ("d", "31.01.2026 01.02.2026", "date", ""),
+        ("d", "31/01/2026 01/02/2026", "date", ""),
+        ("d", "01/31/2026 02/01/2026", "date", ""),
+        ("d", "04-Jan-2026 05-Feb-2026", "date", ""),
+        ("day", "20260104 20260105", "date", ""),
+        ("n", "20260104 20260105", "int", ""),
+        ("at", "2026-01-04T10:00:00 2026-01-04T10:00:00Z", "date_time", ""),
+        ("at", "2026-01-04T10:00 2026-01-05T11:30", "date_time", ""),
+        ("t", "10:00 11:30", "string", ""),
+        ("word", "alpha beta gamma", "string", ""),
+        ("n", "1 2 n/a", "string", "int"),
+        ("ip", "10.0.0.1 10.0.0.2", "string", ""),
+        ("version", "1.2.3 1.2.4", "string", ""),
+    ],
+)
+def test_the_type_of_a_column_of_texts(name, texts, type_, becomes):
+    found = guessed(name, *texts.split())
+    assert (found.type, found.becomes) == (type_, becomes)
+
+
+def test_what_does_not_fit_is_counted_with_an_example():
+    found = guessed("day", *["2026-01-04"] * 997, "soon", "later", "never")
+    assert found.doubts == ("3 of 1,000 values are no date, such as 'soon': their records are rejected",)
+
+
+def test_too_many_values_that_do_not_fit_leave_a_string():
+    found = guessed("n", *["5"] * 60, *["five"] * 40)
+    assert (found.type, found.doubts) == ("string", ("60 of 100 values are numbers, the others are not, such as 'five': it is a string",))
+
+
+def test_days_and_months_that_nothing_tells_apart():
+    assert guessed("d", "01/02/2026", "03/04/2026").form == "%m/%d/%Y"
+    assert "the month is taken as the first" in guessed("d", "01/02/2026", "03/04/2026").doubts[0]
+    assert guess_of("d", Cells(pl.Series("", ["01/02/2026"]), frozenset(("text",))), day_first=True).form == "%d/%m/%Y"
+    assert guessed("d", "31/01/2026", "03/04/2026").doubts == ()
+
+
+def test_values_that_are_no_texts():
+    assert guessed("n", "1", "2", kinds="int").type == "int"
+    assert guessed("n", "1", "2.5", kinds="int float").type == "float"
+    assert guessed("price", "1", "2.5", kinds="int float").type == "decimal"
+    assert guessed("b", "true", kinds="bool").type == "bool"
+    assert guessed("a", "[1]", kinds="array").type == "array"
+    assert guessed("a", "{}", kinds="map").type == "any"
+    assert guessed("a", "1", "x", kinds="int text").type == "any"
+
+
+def keys(**columns: list[str]) -> list[tuple[str, ...]]:
+    cells = {name: Cells(pl.Series("", texts), frozenset(("text",))) for name, texts in columns.items()}
+    return [tuple(key.columns) for key in keys_of([ColumnGuess(name, name, guess_of(name, one)) for name, one in cells.items()], cells)]
+
+
+def test_keys_are_unique_and_never_null_and_identities_come_first():
+    assert keys(name=["a", "b", "c"], order_id=["3", "1", "2"])[0] == ("order_id",)
+    assert keys(id=["1", "1", "2"], day=["2026-01-01", "2026-01-02", "2026-01-01"])[0] == ("id", "day")
+    assert keys(id=["1", None, "2"]) == []
+    assert keys(id=["1", "", "2"]) == []
+    assert keys(amount=["1.50", "2.50", "3.50"]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "delimiter", "quote", "header"),
+    [
+        ("a,b\n1,2\n", ",", '"', True),
+        ("a;b\n1,5;2,5\n3,5;4,5\n", ";", '"', True),
+        ("a\tb\n1\t2\n", "\t", '"', True),
+        ("a|b|c\n1|x, y|3\n", "|", '"', True),
+        ("1,ann\n2,bob\n", ",", '"', False),
+        ("name\nann\nbob\n", ",", '"', True),
+        ("id;t\n1;'a;b'\n2;'c;d'\n3;'e;f'\n", ";", "'", True),
+        ('id,t\n1,"a\nb"\n2,"c;d;e"\n', ",", '"', True),
+        ("region,2024,2025\neu,5,6\nus,7,8\n", ",", '"', True),
+    ],
+)
+def test_the_form_of_a_delimited_text(text, delimiter, quote, header):
+    found = form_of(text, "a.csv")
+    assert (found.delimiter, found.quote, found.header) == (delimiter, quote, header)
+
+
+def test_lines_before_the_header_are_named():
+    with pytest.raises(StorageFailed, match="lines 1 to 3 have another number of cells") as failed:
+        form_of("Statement\nof me\n\n" + "a,b,c\n" * 9, "a.csv")
+    assert "tail -n +4 a.csv" in failed.value.help
+
+
+@pytest.mark.parametrize(
+    ("data", "encoding", "plain"),
+    [
+        (b"plain", "utf-8", True),
+        ("ä".encode(), "utf-8", False),
+        (b"\xef\xbb\xbfa", "utf-8", False),
+        ("Straße und Größe".encode("cp1252"), "cp1252", False),
+        ("a,ä".encode("utf-16"), "utf-16", False),
+        ("abc,def\n".encode("utf-16-le"), "utf-16-le", False),
+        ("имя,Привет собака".encode("cp1251"), "cp1251", False),
+        ("имя,Привет собака".encode("koi8-r"), "koi8-r", False),
+        ("名前,ひらがなとカタカナ".encode("shift_jis"), "shift_jis", False),
+        (b"caf\xe9 \x81", "iso-8859-1", False),
+    ],
+)
+def test_the_encoding_of_a_text(data, encoding, plain):
+    found = encoding_of(data, whole=True)
+    assert (found.name, found.plain) == (encoding, plain)
+
+
+def test_a_character_that_is_cut_off_is_no_error():
+    assert encoding_of("aä".encode()[:-1], whole=False).name == "utf-8"
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("[{}]", None),
+        ('{"id": 1}\n{"id": 2}', None),
+        ('{"data": {"rows": [{"a": [{"b": 1}]}, {"a": []}]}}', "data.rows"),
+        ('{"meta": [{"x": 1}], "rows": [{"a": "]{"}, {"a": 2}]}', "rows"),
+        ('{"rows": [{"a": 1', "rows"),
+        ('{"a": [1, 2]}', None),
+    ],
+)
+def test_the_records_of_json(text, path):
+    assert json_records(text, "a.json").record_path == path
+
+
+def test_the_records_of_xml():
+    found = xml_records(b"<r><h/><o i='1'><l><q>1</q></l><l><q>2</q></l><t>x</t><t>y</t></o><o i='2'/></r>", "a.xml", whole=True)
+    assert (found.record_path, found.explode, found.join) == ("/r/o", ["l"], ["t"])
+    assert xml_records(b"<r><a>1</a><a>2</a></r>", "a.xml", whole=True).own == "a"
+
+
+@pytest.mark.parametrize("data", [b"<r><a></r>", b"<!DOCTYPE r [<!ENTITY a 'x'>]><r>&a;</r>", b"no"])
+def test_xml_that_cannot_be_read(data):
+    with pytest.raises(StorageFailed, match=r"a\.xml: not well-formed XML"):
+        xml_records(data, "a.xml", whole=True)
+
+
+def test_names():
+    assert plain_name("Order No.", "x") == "order_no"
+    assert plain_name("2. Größe", "x") == "_2_grosse"
+    assert plain_name("→", "x") == "x"
+    assert column_names(["Emit", "emit", "a b", "a_b", "A_B"]) == {"Emit": "emit_", "emit": "emit__2", "a b": "a_b_3", "a_b": "a_b", "A_B": "A_B_2"}
+    assert common_name(["orders-2026-01.csv", "orders-2026-02.csv"], "x") == "orders"
+    assert unique("a", ["A", "a_2"]) == "a_3"
+
+
+@pytest.mark.parametrize("text", ["plain", "Order No.", "yes", "n", "", "1.5", "a: b", "# no", "$HOME", "${HOME}", "a\nb", 'q"q', "\u2028", "é", "a\\b", "-", "null", " x "])
+def test_a_quoted_text_is_read_back(text):
+    assert load_yaml_text(f"v: {{a: {quoted(text)}}}") == text
+
+
+def load_yaml_text(text: str) -> object:
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.yaml"
+        path.write_text(text, encoding="utf-8")
+        return load_yaml(path).value["v"]["a"]  # type: ignore[index]
