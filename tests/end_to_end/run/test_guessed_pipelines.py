@@ -192,7 +192,7 @@ HOSTILE: dict[str, tuple[dict[str, bytes], int | str]] = {
     "utf-16 without a mark": ({"a.csv": "id,name\n1,ä\n2,b\n".encode("utf-16-le")}, 0),
     "ragged": ({"a.csv": b"id,name,v\n1,a,2\n2,b\n3,c,4,5\n4,d,6\n5,e,7\n6,f,8\n7,g,9\n"}, 2),
     "names": ({"a.csv": 'Order No.,"a ""q"" b",${HOME},emit,1st,ü,  x ,#,a:b,"new\nline",null,\n1,2,3,4,5,6,7,8,9,10,11,12\n2,2,3,4,5,6,7,8,9,10,11,12\n'.encode()}, 0),
-    "values": ({"a.csv": 'id,t\n1,"# no\n"\n2,"""; x: ${Y}"\n3,\x1b[31m\n'.encode()}, 0),
+    "values": ({"a.csv": b'id,t\n1,"# no\n"\n2,"""; x: ${Y}"\n3,\x1b[31m\n'}, 0),
     "title": ({"a.csv": b"Statement\n\nid,v,w\n1,2,3\n4,5,6\n7,8,9\n"}, "the header is not the first line"),
     "open quote": ({"a.csv": b'id,t\n1,"a,b\n2,c\n'}, "a quoted field is never closed"),
     "carriage returns": ({"a.csv": b"id,name\r1,a\r2,b\r"}, 0),
