@@ -213,7 +213,7 @@ def _leading_zeros(texts: _Texts) -> Guess | None:
         return None
     first = texts.values.filter(zeros)[0]
     sign = "a zero" if first.startswith("0") else "a plus sign"
-    return Guess("string", doubts=(f"{_many(int(zeros.sum()), texts.total)} begin with {sign}: it is a string, so that '{first}' stays as it is",))
+    return Guess("string", doubts=(f"{_many(int(zeros.sum()), texts.total)} begin with {sign}: it is a string, so that '{first}' stays whole",))
 
 
 def _words(texts: _Texts) -> Guess | None:

@@ -61,7 +61,7 @@ MONEY = "Nr.;Kunde;Betrag;Datum\n0007;Müller;1.234,50;31.01.2026\n0008;Ödön;-
 def test_amounts_with_a_decimal_comma(project, capsys):
     told = project(**{"rechnungen.csv": MONEY.encode("cp1252")})
     assert "rechnungen: rechnungen.csv, 3 records, 4 columns, key nr" in told
-    assert "rechnungen.nr: 3 of 3 values begin with a zero: it is a string, so that '0007' stays as it is" in told
+    assert "rechnungen.nr: 3 of 3 values begin with a zero: it is a string, so that '0007' stays whole" in told
     assert "is no UTF-8: read as cp1252" in told
     ran(capsys)
     assert rows("out/rechnungen.csv") == [
