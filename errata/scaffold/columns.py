@@ -146,26 +146,32 @@ def _is_amount(name: str) -> bool:
     return bool(_MONEY.search(name)) and not _MEASURE.search(name)
 
 
-def _digits(values: pl.Series) -> pl.Series:
-    """The number of digits behind the point."""
-    return values.str.extract(r"\.(\d*)$").fill_null("").str.len_chars()
+def _digits(values: pl.Series, mark: str = ".") -> pl.Series:
+    """The number of digits behind the point, or another mark."""
+    return values.str.extract(rf"{re.escape(mark)}(\d*)$").fill_null("").str.len_chars()
+
+
+def _most(counts: pl.Series) -> int:
+    """The largest of some counts; 0 for none."""
+    return max(counts.to_list(), default=0)
 
 
 def _is_money(name: str, values: pl.Series) -> bool:
     """Whether numbers are amounts: by the name, or since nearly all have two digits behind the point."""
     digits = _digits(values)
-    if digits.is_empty() or int(digits.max() or 0) > 6:  # type: ignore[arg-type]  # a maximum of counts is a count
+    most = _most(digits)
+    if digits.is_empty() or most > 6:
         return False
     if _is_amount(name):
         return True
-    return not _MEASURE.search(name) and int(digits.max() or 0) == 2 and bool((digits == 2).sum() >= 0.9 * len(digits))  # type: ignore[arg-type]
+    return not _MEASURE.search(name) and most == 2 and int((digits == 2).sum()) >= 0.9 * len(digits)
 
 
 def _points(name: str, values: pl.Series) -> Guess:
     """Numbers with a point."""
     if not _is_money(name, values):
         return Guess("float")
-    digits = int(_digits(values).max() or 0)  # type: ignore[arg-type]  # a maximum of counts is a count
+    digits = _most(_digits(values))
     why = "" if _is_amount(name) else "nearly all values have two digits behind the point: taken as amounts, which are exact (decimal)"
     return Guess("decimal", max(digits, 2), money=True, doubts=(why,) if why else ())
 
@@ -278,7 +284,7 @@ def _localized(texts: _Texts) -> Guess | None:
 def _converted(texts: _Texts, bare: pl.Series, fits: pl.Series, *, comma: bool, both: bool) -> Guess:
     good, originals = bare.filter(fits), texts.values.filter(fits)
     mark = "," if comma else "."
-    digits = int(good.str.extract(rf"{re.escape(mark)}(\d+)$").fill_null("").str.len_chars().max() or 0)  # type: ignore[arg-type]  # a count
+    digits = _most(_digits(good, mark))
     money = digits <= 6 and (digits == 2 or _is_amount(texts.name) or bool(_fits(originals, _CURRENCY).any()))
     scale = max(digits, 2) if money else None
     kind = "decimal" if money else "float" if digits else "int"

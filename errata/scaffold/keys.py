@@ -40,7 +40,7 @@ def candidates(columns: Sequence[ColumnGuess], cells: Mapping[str, Cells]) -> li
 def _is_filled(cells: Cells) -> bool:
     """Whether every record has a value, and none is long."""
     texts = cells.texts
-    return bool(len(texts)) and texts.null_count() == 0 and not bool((texts.str.strip_chars() == "").any()) and int(texts.str.len_chars().max() or 0) <= _LONGEST  # type: ignore[arg-type]
+    return bool(len(texts)) and texts.null_count() == 0 and not bool((texts.str.strip_chars() == "").any()) and not bool((texts.str.len_chars() > _LONGEST).any())
 
 
 def _rank(column: ColumnGuess) -> int:
