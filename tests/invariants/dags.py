@@ -21,8 +21,6 @@ UNEDITED, EDITED = 2, 3
 CHANNEL, PASSING = "acme", "passing"
 """The channel, and the folder of outputs that only one version of a pipeline has."""
 STATUSES = st.sampled_from(["active", "active", "draft"])
-CORRELATED = ("k", "g", "ts")
-"""Columns that correlation keys and event times are made of, which no correction changes."""
 PLAIN_NAMES = ("twice", "share", "loud", "half", "kept", "told", "highest", "opened", "weighed", "running", "behind")
 """Fields that an edit may rename: words that pipelines have for nothing else."""
 
@@ -277,10 +275,11 @@ def _route(draw: st.DrawFn, pipeline: Pipeline) -> None:
 
 
 def _corrections(draw: st.DrawFn, pipeline: Pipeline) -> None:
-    """Corrections of small numbers and texts, which the later version of the pipeline has otherwise."""
+    """Corrections of small numbers and texts, which the later version of the pipeline has otherwise. None is of a correlation key or an event time."""
     stream = _stream(draw, pipeline)
     keys = stream.of("int", "string")
-    cells = [name for name in stream.of("int", "string", "float") if name not in CORRELATED]
+    guarded = {"ts", *(name for one in pipeline.sources for name in one.together)}
+    cells = [name for name in stream.of("int", "string", "float") if name not in guarded]
     if not keys or not cells:
         return
     key, name = draw(st.sampled_from(keys)), pipeline.name("corrections")
