@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from errata.core.diagnostics import raise_errors
+from errata.core.diagnostics import did_you_mean, raise_errors
 from errata.plan.correlation import splitting, takers
 from errata.plan.plan import Node, Plan
 from errata.plan.variable_scopes import Scoping, entry_names, joins_inputs
 from errata.project.compositions.expand import EnclosingPipeline, Expansion, expand
 from errata.project.correction_files import read_corrections
 from errata.project.findings import Findings, NodeReporter
-from errata.project.model import PipelineFile, check_paths
+from errata.project.model import PipelineFile, check_paths, receiver_fault
 from errata.project.validation import model_problems
 from errata.project.variables import declared_variables
 from errata.yaml import Document
@@ -63,6 +63,7 @@ def make_plan(
     nodes = bind_all(ordered, settings, findings, expansion)
     check_whole(nodes, findings)
     check_dlq(document, model, nodes, findings)
+    check_notifications(document, model, nodes, findings)
     raise_errors(findings.diagnostics if _declares(document.value) else [one for one in findings.diagnostics if one.code not in OF_VARIABLES])
     parameters = {name: call.body.parameters for name, call in expansion.calls.items()}
     plan = Plan(model, settings, with_hidden_columns(nodes, record_scope=model.error_handling.retraction_scope == "record"), parameters, expansion.outputs)
@@ -435,6 +436,18 @@ def check_dlq(document: Document, model: PipelineFile, nodes: Mapping[str, Node]
     if found is not None:
         message = f"output '{found.name}' and the dead letter queue both write '{path}'"
         findings.diagnostics.append(document.error(("error_handling", "dlq", "path"), "E322", message))
+
+
+def check_notifications(document: Document, model: PipelineFile, nodes: Mapping[str, Node], findings: Findings) -> None:
+    """Each entry of `notify` has one receiver, which can be one, and names nodes of the pipeline."""
+    for at, one in enumerate(model.notify):
+        fault = receiver_fault(one)
+        if fault is not None:
+            findings.diagnostics.append(document.error(("notify", at), "E490", fault, help="write url: https://..., or command: [program, argument]"))
+        for place, name in enumerate(one.nodes):
+            if name not in nodes:
+                found = document.error(("notify", at, "nodes", place), "E490", f"there is no node '{name}'", help=did_you_mean(name, list(nodes)) or "")
+                findings.diagnostics.append(found)
 
 
 def with_hidden_columns(nodes: dict[str, Node], *, record_scope: bool) -> dict[str, Node]:

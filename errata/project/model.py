@@ -3,13 +3,14 @@
 import sys
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import BeforeValidator, Field, SecretStr, field_validator
 
 from errata.core.files import binary_size
 from errata.project.findings import Findings
 from errata.yaml import Document
-from operators.core.config import Strict
+from operators.core.config import Strict, microseconds
 from operators.core.settings import PipelineSettings, check_path
 
 LEAST = 1 << 30
@@ -129,6 +130,46 @@ class Changelog(Strict):
     )
 
 
+def _seconds(value: Any) -> Any:
+    return microseconds(value) / 1_000_000 if isinstance(value, str) else value
+
+
+class Notify(Strict):
+    """One entry of `notify:`: a receiver, and the runs that it hears about."""
+
+    url: str | None = Field(default=None, description="Where a JSON message is posted, https:// or http://; secrets by ${secret:NAME} (E490).")
+    command: list[str] | None = Field(default=None, min_length=1, description="A program and its arguments, which gets the message on its standard input; no shell is between (E490).")
+    secret: SecretStr | None = Field(default=None, description="The key of the signature (HMAC-SHA256) in the header Errata-Signature; write ${secret:NAME}.")
+    on: list[Literal["changed", "unchanged", "failed"]] = Field(
+        default=["changed"], min_length=1, description="The runs to report: changed, unchanged (a run that ended well without a change of the nodes), failed."
+    )
+    nodes: list[str] = Field(default_factory=list, description="The nodes whose changes count; by default all outputs (E490).")
+    causes: list[str] = Field(default_factory=list, description="Causes of changes in sources, or what they begin with; by default all.")
+    min_share: float = Field(default=0, ge=0, le=1, description="The least share of changed rows, from 0 to 1, in one of the nodes.")
+    timeout: Annotated[float, BeforeValidator(_seconds, json_schema_input_type=str | float), Field(gt=0, le=300)] = Field(
+        default=10, description="How long a message takes at most, with all tries: seconds, or a duration such as 10s."
+    )
+    tries: int = Field(default=3, ge=1, le=10, description="How often a message is posted that nobody took.")
+
+
+def receiver_fault(notify: Notify) -> str | None:
+    """What is wrong with the receiver of notifications; None where it can be one."""
+    if (notify.url is None) == (notify.command is None):
+        return "a notification has one receiver: 'url' or 'command'"
+    if notify.command is not None and notify.secret is not None:
+        return "a command gets no signature: leave 'secret' out"
+    if notify.url is None:
+        return None
+    try:
+        parts = urlsplit(notify.url)
+        _ = parts.port
+    except ValueError:
+        parts = None
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+        return "the 'url' of a notification is no address of a server"
+    return None
+
+
 class PipelineFile(Strict):
     """A pipeline file. Its nodes are read one by one, so that each reports its own problems."""
 
@@ -136,6 +177,7 @@ class PipelineFile(Strict):
     nodes: list[Any] = Field(description="The nodes. Their order has no effect; their inputs make the graph (E001, E002, E003, E004).")
     error_handling: ErrorHandling = Field(default=ErrorHandling(), description="What happens to records that fail.")
     changelog: Changelog = Field(default=Changelog(), description="Which nodes keep their changelogs.")
+    notify: list[Notify] = Field(default_factory=list, description="Receivers of messages about runs: requests and commands.")
     notes: Any = Field(default=None, alias="_notes", description="Any value, for people and tools; it has no effect and is no part of a fingerprint.")
 
 

@@ -13,7 +13,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -80,12 +80,15 @@ class Measured:
     warnings: int = 0
     engine: str = ""
     result: RunResult | None = None
+    delivered: dict[str, int] = field(default_factory=dict)
 
     def hear(self, event: Event) -> None:
         """Count what the run tells, and keep its engine."""
         self.warnings += event.kind == "warning"
         if event.kind == "engine":
             self.engine = event.node
+        if event.kind == "source_read":
+            self.delivered[event.node] = int(event.facts["rows"])
 
 
 
@@ -99,7 +102,7 @@ def measured(pipeline: LoadedPipeline, options: RunOptions, run: Callable[[RunOp
         run: Makes the run with options whose listener also counts events.
     """
     places = Places.of(pipeline, options)
-    if not places.any:
+    if not places.any and (not pipeline.plan.model.notify or options.ephemeral):
         return run(options)
     state = Measured(datetime.now(UTC), monotonic())
     with _reported(places, pipeline, options, state) as heard:
@@ -130,8 +133,21 @@ def _reported(places: Places, pipeline: LoadedPipeline, options: RunOptions, sta
         raise
     finally:
         _append(places.lineage, lambda: lineage.end(datetime.now(UTC), ended), options)
-        if ended.exit_code != DEFECT:
+        if ended.exit_code != DEFECT and places.any:
             _write(places, _content(pipeline, options, state, ended), options)
+        if ended.exit_code not in (DEFECT, INTERRUPTED) and pipeline.plan.model.notify and not options.ephemeral:
+            _notify(pipeline, options, state, ended)
+
+
+def _notify(pipeline: LoadedPipeline, options: RunOptions, state: Measured, ended: Ended) -> None:
+    from errata.telemetry.notifications import Run, send_all  # only runs with receivers need it
+
+    name = ended.result.execution_id or options.execution_id or uuid7(state.started)
+    run = Run(pipeline, state.started, datetime.now(UTC), name, ended, state.delivered)
+    try:
+        send_all(run, lambda text: options.listener(Event("warning", action=text)))
+    except StorageError as error:
+        options.listener(Event("warning", action=f"W490: nobody was notified: {error}"))
 
 
 def _write(places: Places, content: Mapping[str, Any], options: RunOptions) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from changelog.columns import EPOCH, ERROR, OP
+from changelog.columns import CAUSE, EPOCH, ERROR, OP
+from changelog.lazy_imports import pc
 from changelog.ops import Op
 from storage.delta.scan import Within, add_actions, scanned
 from storage.errors import storing
@@ -69,6 +70,15 @@ class TableStatistics:
         with storing(self.uri):
             found = scanned(self.table, [OP], Within(EPOCH, epoch, epoch)).column(OP).value_counts().to_pylist()
         return dict.fromkeys(Op, 0) | {Op(entry["values"]): entry["counts"] for entry in found}
+
+    def causes(self, epoch: int) -> dict[str, int]:
+        """Return the number of op rows of an epoch by their cause, most first; `-C` is left out. Reads two columns of the epoch's files."""
+        if self.table is None or not self._of_epoch(epoch, *_BOUNDS):
+            return {}
+        with storing(self.uri):
+            rows = scanned(self.table, [OP, CAUSE], Within(EPOCH, epoch, epoch))
+        told = rows.filter(pc.not_equal(rows.column(OP), int(Op.CORRECT_FROM))).column(CAUSE).value_counts().to_pylist()
+        return {entry["values"]: entry["counts"] for entry in sorted(told, key=lambda entry: (-entry["counts"], entry["values"]))}
 
     def accepted_counts(self, epoch: int) -> dict[Op, int] | None:
         """Return the `counts` of an epoch without rejects. None where the epoch may have rejects, or where the log leaves it open. Reads no rows."""

@@ -12,11 +12,12 @@ from urllib.parse import parse_qsl, urlsplit
 
 @dataclass(frozen=True)
 class Asked:
-    """A request: path, query, headers in lower case."""
+    """A request: path, query, headers in lower case, body."""
 
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
+    body: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ def serving(answer: Callable[[Asked], Answer]) -> Iterator[Service]:
 
         def do_GET(self) -> None:
             parts = urlsplit(self.path)
-            request = Asked(parts.path, dict(parse_qsl(parts.query)), {name.lower(): value for name, value in self.headers.items()})
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            request = Asked(parts.path, dict(parse_qsl(parts.query)), {name.lower(): value for name, value in self.headers.items()}, body)
             asked.append(request)
             given = answer(request)
             self.send_response(given.status)
@@ -57,6 +59,8 @@ def serving(answer: Callable[[Asked], Answer]) -> Iterator[Service]:
             self.end_headers()
             self.wfile.write(given.body)
             self.close_connection = given.cut
+
+        do_POST = do_GET  # noqa: N815 - the library's name
 
         def log_message(self, *_: object) -> None:
             """Tests are silent."""

@@ -150,6 +150,8 @@ ELSEWHERE = {
     "E642": "a run's: tests/end_to_end/stores/test_object_states.py",
     "W460": "a run's: tests/end_to_end/sources/test_corrections.py",
     "W480": "a run's: tests/end_to_end/nodes/test_corrections.py",
+    "E490": "a key of the top level: tests/end_to_end/telemetry/test_notifications.py",
+    "W490": "a run's: tests/end_to_end/telemetry/test_notifications.py",
     "W461": "a run's: tests/end_to_end/sources/test_scoped_snapshots.py",
     "E310": "a run's: tests/end_to_end/run/test_limits.py",
     "E320": "a run's: tests/end_to_end/run/test_limits.py",
