@@ -64,6 +64,7 @@ class RunResult:
         message: Why a run with exit code 3 or 4 stopped.
         preview: The text of a preview that goes to standard output.
         committed: Whether the run committed an epoch.
+        expectations: Failing rows of each expectation, by node and name (`orders.amount_positive`).
     """
 
     exit_code: int
@@ -78,6 +79,7 @@ class RunResult:
     started: datetime | None = None
     execution_id: str = ""
     committed: bool = False
+    expectations: Mapping[str, int] = field(default_factory=dict)
 
     def _repr_html_(self) -> str:
         """The run in a notebook: how it ended, and its op rows by node."""

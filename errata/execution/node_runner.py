@@ -90,7 +90,7 @@ class NodeRunner:
         if self._input_changed(node):
             return True
         if stage.action == "delta":
-            return False
+            return node.operator.follows_clock
         live_inputs = self.run.epoch > 1 and any(self.run.live_bound(name) != 0 for name, _ in node.inputs)
         return node.operator.always_has_rows or stage.action == "rebuild" or live_inputs
 

@@ -9,6 +9,7 @@ from typing import cast
 
 from errata.core.events import Counts, Event, RunResult
 from errata.execution.epoch import Epoch
+from errata.execution.expectations import counts, turned_stale, warnings
 from errata.execution.inputs import Inputs
 from errata.outputs.database_targets import DatabaseTargets
 from errata.outputs.targets import Targets
@@ -47,7 +48,7 @@ class PlannedRun:
         targets.refuse_foreign(epoch.plan, epoch.prior, epoch.history, force=epoch.options.force)
         tables.refuse_foreign()
         changes = OutputChanges() if epoch.head is None else targets.changes(epoch.plan, epoch.head).with_(tables.changes(epoch.head))
-        steps = plan_steps(epoch.plan, epoch.head, inputs.reasons(sources), changes, retry=retry)
+        steps = plan_steps(epoch.plan, epoch.head, {**inputs.reasons(sources), **turned_stale(epoch.plan, epoch.head, epoch.started)}, changes, retry=retry)
         for text in without_files(sources.values()):
             epoch.warn(text)
         return cls(epoch, inputs, sources, steps, targets, tables, retry)
@@ -88,10 +89,17 @@ class PlannedRun:
             counts: Op rows of the run by node and op.
             committed: Whether it committed the entry.
         """
-        epoch, rejected = self.epoch, int(entry.counters.get("rejected", 0))
+        epoch, rejected, expected = self.epoch, int(entry.counters.get("rejected", 0)), self._tell_of_expectations(entry)
         return RunResult(
             exit_code=2 if rejected else 0, epoch=entry.epoch, counts=Counts({name: ops for name, ops in counts.items() if ops}),
             per_source_rollback_cursors={name: one["cursor"] for name, one in entry.sources.items() if one["cursor"]},
             rejected=rejected, outputs=self._targets.paths_after(epoch.plan, entry), seconds=monotonic() - epoch.began,
-            started=epoch.started, execution_id=epoch.execution_id, committed=committed,
+            started=epoch.started, execution_id=epoch.execution_id, committed=committed, expectations=expected,
         )  # fmt: skip
+
+    def _tell_of_expectations(self, entry: Entry) -> dict[str, int]:
+        """Tell the listener which expectations fail; the failing rows of each expectation."""
+        found = counts(self.epoch.plan, entry)
+        for one, text in warnings(self.epoch.plan, found):
+            self.epoch.options.listener(Event("warning", one.node, action=text, told=text))
+        return found

@@ -11,6 +11,7 @@ from typing import cast
 from errata.core.events import RunResult
 from errata.core.options import RunOptions
 from errata.execution.epoch import Epoch
+from errata.execution.expectations import stop_unchanged
 from errata.execution.guards import judge_unchanged
 from errata.execution.inputs import FileInputs
 from errata.execution.local_copies import copies_of
@@ -37,6 +38,7 @@ def run(pipeline: LoadedPipeline, options: RunOptions, protected: ProtectedFiles
         planned.announce()
         if not planned.steps.any_work:
             judge_unchanged(epoch.plan, options, cast("Entry", epoch.head))
+            stop_unchanged(epoch.plan, epoch.head)
             if planned.files_intact:
                 return planned.unchanged()
         from errata.execution.step_executor import StepExecutor

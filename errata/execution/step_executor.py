@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from errata.core.events import Event, RunResult
 from errata.execution.engine import BYTES_A_ROW, choose_engine, start_engine, work_of
 from errata.execution.epoch import Epoch
+from errata.execution.expectations import ledger_facts, stop_where_failing
 from errata.execution.failing_record import stop_at_first
 from errata.execution.guards import judge
 from errata.execution.ingest import arrivals_kept
@@ -198,6 +199,7 @@ class StepExecutor:
                 self._settle(step)
             case GuardStep():
                 judge(self.epoch.plan, self.epoch.options, self.run, self.files, self.settled.collateral)
+                stop_where_failing(self.epoch.plan, self.run)
             case OutputStep():
                 self._stage(step)
             case CommitStep():
@@ -278,6 +280,8 @@ class StepExecutor:
         rollback = {"largest": self.settled.largest, "rules": rules(plan), "retract": retract_counters(plan, run, self.settled)}
         nodes[TRIGGERS] = {"rejected_live": run.rejected_live(TRIGGERS), **rollback}
         rejects = self._live_rejects() if run.total_rejected() else None
+        for name, facts in ledger_facts(run, plan, rejects).items():
+            nodes[name] |= facts
         for path in sorted(run.tables.versions()):
             run.tables.by_path(path).compact_if_fragmented()
         gone = {"gone": list(epoch.staged.gone.values())} if epoch.staged.gone else {}

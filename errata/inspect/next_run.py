@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from errata.core.options import EngineOptions
 from errata.core.uuid7 import uuid7
 from errata.execution.engine import choose_engine, work_of
+from errata.execution.expectations import turned_stale
 from errata.outputs.context import OutputContext, RunIdentity
 from errata.outputs.database_targets import DatabaseTargets
 from errata.outputs.targets import Targets
@@ -40,6 +41,7 @@ class Outlook:
         sources = look_at_sources(plan, head.sources if head else {}, answers)
         unasked = {node.name: "only the run asks the database" for node in asking(plan) if node.name not in answers}
         changed = services(plan) | unasked | {name: one.reason for name, one in sources.items() if one.reason}
+        changed |= turned_stale(plan, head, datetime.now(UTC))
         return cls(plan, head, sources, plan_steps(plan, head, changed, _output_changes(pipeline, head) if head else None))
 
     def rows(self) -> Iterator[Row]:

@@ -52,8 +52,10 @@ def _first_other(lines: list[tuple[int, str]], before: str) -> int | None:
 
 def _keys(spec: NodeSpec) -> Iterator[tuple[str, list[tuple[int, str]]]]:
     """Each key of the configuration with its lines: number in the file and digest."""
-    node: Any = spec.document.node_at((*spec.path, "config")) if spec.document is not None else None
-    for key, (_, value) in getattr(node, "entries", {}).items():
+    place = spec.path if spec.kind == "expect" else (*spec.path, "config")
+    node: Any = spec.document.node_at(place) if spec.document is not None else None
+    listed = {f"expect {at}": (None, item) for at, item in enumerate(getattr(node, "items", ()))} if spec.kind == "expect" and not hasattr(node, "entries") else {}
+    for key, (_, value) in getattr(node, "entries", listed).items():
         lines = list(_lines(spec.document.source, value.start, value.end))
         if lines:
             yield key, lines

@@ -167,7 +167,7 @@ class Plan:
 
     def persisted(self, node: Node) -> bool:
         """Whether the node's changelog is a table; else it is derived from its inputs when it is read."""
-        if self.model.changelog.persist == "all" or node.operator.explain_class != "linear" or node.feeds:
+        if self.model.changelog.persist == "all" or node.operator.explain_class != "linear" or node.feeds or node.operator.always_stored:
             return True
         return node.kind in ("source", "output") or not node.operator.deterministic
 

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from errata.core.diagnostics import did_you_mean, raise_errors
 from errata.plan.correlation import splitting, takers
+from errata.plan.expectations import with_expectations
 from errata.plan.plan import Node, Plan
 from errata.plan.variable_scopes import Scoping, entry_names, joins_inputs
 from errata.project.compositions.expand import EnclosingPipeline, Expansion, expand
@@ -58,7 +59,7 @@ def make_plan(
     )
     check_paths(document, model, settings, findings)
     expansion = expand(document, EnclosingPipeline(findings, settings.variables, environment, layers or {}))
-    ordered = _ordered(_unique(expansion.specs, findings), expansion, findings)
+    ordered = _ordered(with_expectations(_unique(expansion.specs, findings), expansion), expansion, findings)
     settings = replace(settings, corrections=read_corrections(ordered, settings, findings))
     nodes = bind_all(ordered, settings, findings, expansion)
     check_whole(nodes, findings)

@@ -136,7 +136,7 @@ def plan_steps(plan: Plan, head: Entry | None, changed: Mapping[str, str], outpu
     Args:
         plan: The pipeline.
         head: The ledger's entry that the run continues; None where everything is computed.
-        changed: The sources that have something new, each with the reason.
+        changed: The sources that have something new, and the nodes whose rows change with the clock, each with the reason.
         outputs: What became of the files of outputs; None where no outputs are written.
         retry: Whether suppressed records are tried again although nothing else changed.
     """
@@ -252,9 +252,11 @@ def _poorer(plan: Plan, node: Node, head: Mapping[str, Any]) -> list[str]:
 
 def _following(node: Node, changed: Mapping[str, str], above: Mapping[str, DataStep]) -> tuple[Action, str]:
     """The action for a node whose logic did not change: it follows its inputs."""
+    reason = changed.get(node.name)
+    if reason:
+        return "delta", reason
     if node.is_source:
-        reason = changed.get(node.name)
-        return ("delta", reason) if reason else ("skip", "input unchanged")
+        return "skip", "input unchanged"
     moving = [name for name, _ in node.inputs if above[name].action != "skip"]
     if moving:
         return ("delta", f"input changed: {', '.join(dict.fromkeys(moving))}")

@@ -68,9 +68,10 @@ class Scoping:
 
     @cached_property
     def init(self) -> frozenset[str]:
-        """The nodes of the init phase: its state nodes and what is above them."""
+        """The nodes of the init phase: its state nodes, what is above them, and the expectations of these state nodes."""
         ends = [name for name, spec in self.specs.items() if is_init(spec)]
-        return frozenset(ends).union(*(self.above[name] for name in ends))
+        expected = [name for name, spec in self.specs.items() if spec.kind == "expect" and self.above[name].intersection(ends)]
+        return frozenset([*ends, *expected]).union(*(self.above[name] for name in ends))
 
     def init_first(self) -> list[NodeSpec]:
         """The specs in an order in which the init phase comes before everything else."""

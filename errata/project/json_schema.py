@@ -10,6 +10,7 @@ from errata.project.compositions.signature import CompositionCall
 from errata.project.model import NodeHeader, PipelineFile
 from operators.core import registry
 from operators.core.registry import NodeType
+from operators.expect.config import Expectation
 
 DIALECT = "http://json-schema.org/draft-07/schema#"
 
@@ -105,6 +106,7 @@ def _node(kind: str, entry: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         "name": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_-]{0,127}$", "description": _HEADER["name"]},
         "description": {"type": "string", "description": _HEADER["description"]},
         "_notes": {"description": _HEADER["_notes"]},
+        "expect": {"type": "array", "items": _model(Expectation, definitions), "description": _HEADER["expect"]},
         **wiring,
         "config": config,
     }

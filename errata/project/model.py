@@ -12,6 +12,7 @@ from errata.project.findings import Findings
 from errata.yaml import Document
 from operators.core.config import Strict, microseconds
 from operators.core.settings import PipelineSettings, check_path
+from operators.expect.config import Expectation
 
 LEAST = 1 << 30
 """The fewest bytes an engine gets. With less, neither a JVM nor a query works."""
@@ -194,6 +195,7 @@ class NodeHeader(Strict):
     )
     description: str | None = Field(default=None, description="Text for people; it has no effect.")
     notes: Any = Field(default=None, alias="_notes", description="Any value, for people and tools; it has no effect and is no part of a fingerprint.")
+    expect: list[Expectation] = Field(default_factory=list, description="What the node's rows are to be, and what a failing row leads to (E280).")
     config: Any = Field(default=None, description="The keys of the node type (E013).")
 
 

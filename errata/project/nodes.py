@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from errata.core.diagnostics import did_you_mean
+from errata.project.expectations import read_expectations
 from errata.project.findings import Findings
 from errata.project.model import NodeHeader
 from errata.project.validation import model_problems
@@ -14,7 +15,7 @@ from errata.yaml import Document
 from operators.core import registry
 from operators.core.settings import InputRef, NodeSpec
 
-_NODE_KEYS = frozenset({"type", "name", "description", "_notes", "config"})
+_NODE_KEYS = frozenset({"type", "name", "description", "_notes", "expect", "config"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ def read_node(raw: RawNode, findings: Findings) -> NodeSpec | None:
     reporter = findings.node(raw.document, raw.path, raw.name)
     kind = raw.value.get("type")
     found = registry.find(kind) if isinstance(kind, str) else None
+    found = None if found is not None and found.made else found
     if kind is not None and found is None:
         _report_unknown(str(kind), reporter)
         return None
@@ -59,7 +61,9 @@ def read_node(raw: RawNode, findings: Findings) -> NodeSpec | None:
     config, partial = _read_config(found, raw, findings)
     if inputs is None or config is None or not good_name(raw.name, reporter):
         return None
-    return NodeSpec(raw.name, found.name, config, (*inputs, *_side_inputs(config, inputs)), raw.path, raw.document, partial=partial)
+    ports = (*getattr(config, "branches", ()),)
+    expect = read_expectations(raw.value.get("expect"), reporter, ports)
+    return NodeSpec(raw.name, found.name, config, (*inputs, *_side_inputs(config, inputs)), raw.path, raw.document, partial=partial, expect=expect)
 
 
 def _report_unknown(kind: str, reporter: Any) -> None:

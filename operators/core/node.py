@@ -30,6 +30,10 @@ class BoundNode:
     is_output: ClassVar[bool] = False
     joins_inputs: ClassVar[bool] = False
     """Whether rows of several inputs come together here: a merge or a combine."""
+    always_stored: ClassVar[bool] = False
+    """Whether it has a table of its own, also where linear nodes have none (`persist: boundaries`)."""
+    follows_clock: ClassVar[bool] = False
+    """Whether its rows may change with the time of the run alone."""
     condenses: ClassVar[bool] = False
     """Whether it is expected to have far fewer rows than its inputs."""
 

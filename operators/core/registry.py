@@ -32,6 +32,7 @@ class NodeType:
         wiring: `none` (source), `input`, `inputs` (a list), `map` (qualifier to node) or `any`.
         bind: Returns the bound node, or None after it reported problems.
         provisional: The columns of a node that could not be bound; None: not known for this type.
+        made: Whether the planner makes such nodes, and no file names the type.
     """
 
     name: str
@@ -40,6 +41,7 @@ class NodeType:
     bind: Callable[[NodeSpec, Binding], Any]
     config_optional: bool = False
     provisional: Provisional | None = None
+    made: bool = False
 
     @property
     def joins_inputs(self) -> bool:
@@ -57,12 +59,12 @@ class NodeType:
 
 
 def node_type(
-    name: str, config: type[BaseModel], *, wiring: str = "input", config_optional: bool = False, provisional: Provisional | None = None
+    name: str, config: type[BaseModel], *, wiring: str = "input", config_optional: bool = False, provisional: Provisional | None = None, made: bool = False
 ) -> Callable[..., Any]:
     """Decorate the function that binds nodes of this type."""
 
     def register(bind: Callable[[NodeSpec, Binding], Any]) -> Callable[[NodeSpec, Binding], Any]:
-        _TYPES[name] = NodeType(name, config, wiring, bind, config_optional, provisional)
+        _TYPES[name] = NodeType(name, config, wiring, bind, config_optional, provisional, made)
         return bind
 
     return register
@@ -88,12 +90,12 @@ def _load() -> None:
 
 
 def names() -> Sequence[str]:
-    """All node types, sorted."""
+    """All node types that files can name, sorted."""
     _load()
-    return sorted(_TYPES)
+    return sorted(name for name, entry in _TYPES.items() if not entry.made)
 
 
 def configurations() -> Mapping[str, type[BaseModel]]:
     """Configuration models by node type, for the JSON Schema of pipeline files."""
     _load()
-    return {name: entry.config for name, entry in sorted(_TYPES.items())}
+    return {name: entry.config for name, entry in sorted(_TYPES.items()) if not entry.made}

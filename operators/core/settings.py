@@ -40,6 +40,7 @@ class NodeSpec:
         path: Its place in the YAML.
         document: The file that contains it; compositions have their own.
         partial: Configuration keys with reported problems, left out of `config`.
+        expect: The expectations of its rows.
     """
 
     name: str
@@ -49,6 +50,7 @@ class NodeSpec:
     path: tuple[str | int, ...] = ()
     document: Any = field(default=None, compare=False, repr=False)
     partial: frozenset[str] = frozenset()
+    expect: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

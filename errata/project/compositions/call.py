@@ -14,12 +14,14 @@ from cxl.types.types import FLOAT, INT, Kind, Type, unify
 from errata.core.diagnostics import Diagnostic, Label
 from errata.project.compositions.parameters import Layer, Parameter, strongest
 from errata.project.compositions.signature import CompositionCall, FieldType, ParameterDeclaration, Signature, declared_type
+from errata.project.expectations import read_expectations
 from errata.project.findings import NodeReporter
 from errata.project.nodes import RawNode, good_name
 from errata.project.validation import model_problems
 from errata.project.variables import precision_of, read_value
 from operators.core.row_type import RowType
 from operators.core.settings import InputRef, Variable
+from operators.expect.config import Placed
 
 Variables = Mapping[tuple[str, str], Variable]
 
@@ -88,6 +90,7 @@ class Call:
     consumers: Mapping[str, str]
     reporter: NodeReporter
     input: str | None = None
+    expect: tuple[Placed, ...] = ()
 
     @property
     def outputs(self) -> Mapping[str, str]:
@@ -153,7 +156,8 @@ def read_call(raw: RawNode, signed: Signature, reporter: NodeReporter, place: Pl
     if not good_name(written.name, reporter) or len(reporter.findings.diagnostics) > before:
         return None
     prefix = place.prefix + alias
-    return Call(written.name, prefix, written.alias, signed, Body(prefix, parameters, scoped), ports, written.outputs, reporter, written.input)
+    expect = read_expectations(raw.value.get("expect"), reporter, tuple(signed.outputs))
+    return Call(written.name, prefix, written.alias, signed, Body(prefix, parameters, scoped), ports, written.outputs, reporter, written.input, expect)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ References are resolved level by level, so the plan holds no composition itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os.path import normpath
 from pathlib import Path
@@ -17,6 +17,7 @@ from errata.project.findings import Findings
 from errata.project.nodes import RawNode, named_nodes, raw_nodes, read_node
 from errata.yaml import Document, read_yaml
 from operators.core.settings import InputRef, NodeSpec, Variable
+from operators.expect.config import Placed
 
 if TYPE_CHECKING:
     from errata.project.compositions.call import Body, Call, Contract, Layers
@@ -24,6 +25,28 @@ if TYPE_CHECKING:
 DEEPEST = 50
 """How deep compositions may nest."""
 Variables = Mapping[tuple[str, str], Variable]
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedRows:
+    """A node, or a composition, whose rows are to meet expectations.
+
+    Attributes:
+        name: Its name in the plan.
+        rows: The rows.
+        placed: The expectations.
+        path: Their list in the document.
+        prefix: What the names of nodes inside a composition begin with, which go on reading the rows as they are; empty for a node.
+        body: The composition around it.
+    """
+
+    name: str
+    rows: InputRef
+    placed: Sequence[Placed]
+    path: tuple[str | int, ...]
+    document: Document
+    prefix: str = ""
+    body: Body | None = None
 
 
 @dataclass(slots=True)
@@ -37,6 +60,7 @@ class Expansion:
         promises: What compositions declare their last nodes to produce.
         calls: The compositions by name.
         outputs: The node behind each output port, by `name.port`; the first port's also by name alone.
+        expected: The expectations of compositions.
     """
 
     specs: list[NodeSpec] = field(default_factory=list)
@@ -46,6 +70,7 @@ class Expansion:
     promises: list[Contract] = field(default_factory=list)
     calls: dict[str, Call] = field(default_factory=dict)
     outputs: dict[str, str] = field(default_factory=dict)
+    expected: list[ExpectedRows] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +187,7 @@ class _Level:
             if isinstance(part, _Level):
                 part.place()
                 part.check_outputs()
+                part.note_expectations()
             else:
                 self._place(part)
 
@@ -255,6 +281,8 @@ class _Level:
         """A reference to a composition: to the port that it names, that the call's `outputs` names, or to the first."""
         assert level.call is not None  # only levels of compositions are inner ones
         ports = level.call.outputs
+        if ref.port in {placed.name for placed in level.call.expect}:
+            return InputRef(level.call.prefix, ref.port, ref.qualifier)
         port = ref.port or level.call.port_of(consumer) or next(iter(ports))
         if port not in ports:
             if spec is not None:
@@ -274,6 +302,16 @@ class _Level:
         for name in dict.fromkeys((call.prefix, call.name)):
             self.result.outputs.setdefault(name, found.node)
             self.result.outputs[f"{name}.{port}"] = found.node
+
+    def note_expectations(self) -> None:
+        """Record what the rows of the first output port are expected to be."""
+        assert self.call is not None  # only levels of compositions are inner ones
+        assert self.outer is not None  # these have one around them
+        call = self.call
+        found = self.resolve(InputRef.parse(next(iter(call.signed.outputs.values()))), "") if call.expect else None
+        if found is not None:
+            place, body = (*call.reporter.path, "expect"), self.outer.call.body if self.outer.call else None
+            self.result.expected.append(ExpectedRows(call.prefix, found, call.expect, place, call.reporter.document, f"{call.prefix}/", body))
 
     def check_outputs(self) -> None:
         """Report output ports that name no node of the body, and record what the composition promises."""

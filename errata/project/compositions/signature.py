@@ -11,6 +11,7 @@ from errata.project.findings import Findings
 from errata.project.validation import model_problems
 from errata.yaml import Document
 from operators.core.config import Strict
+from operators.expect.config import Expectation
 
 HEADERS = ("composition", "_compose")
 PLAIN_PORT = "input"
@@ -151,6 +152,7 @@ class CompositionCall(Strict):
     outputs: dict[str, str] = Field(default_factory=dict, description="The consumer, by output port, that reads this port under the bare name of the node.")
     config: dict[str, Any] | None = Field(default=None, description="The values of the composition's parameters, by name (E103, E104, E105).")
     resources: dict[str, Any] | None = Field(default=None, description="Accepted; it has no effect.")
+    expect: list[Expectation] = Field(default_factory=list, description="What the rows of the first output port are to be, and what a failing row leads to (E280).")
     alias: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,127}$", description="The name by which channels set its parameters; by default the node's name.")
 
 
