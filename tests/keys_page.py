@@ -150,7 +150,7 @@ def sections() -> Iterator[Section]:
     top = {**whole["properties"], "nodes": {**whole["properties"]["nodes"], "items": {"type": "object"}}}
     yield Section("Pipeline file", "The top level of a pipeline file. Nodes have [sections of their own](#every-node).", {**whole, "properties": top}, definitions)
     nodes = {one["properties"]["type"]["const"]: one for one in whole["properties"]["nodes"]["items"]["oneOf"]}
-    shared = ("type", "name", "description", "_notes", "config")
+    shared = ("type", "name", "description", "_notes", "expect", "config")
     common = next(iter(nodes.values()))
     header = {**common, "properties": {name: _plain(name, common["properties"][name]) for name in shared}, "required": ["type", "name"]}
     yield Section("Every node", "The keys that nodes of all types have.", header, definitions)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from errata.amend import compact, correct, revert, saved_correction
     from errata.api import amendments, runs
-    from errata.inspect import corrections, dlq, explain, forecast, next_run, report, restate, snapshot, verify, why
+    from errata.inspect import corrections, dlq, expectations, explain, forecast, next_run, report, restate, snapshot, verify, why
 else:
     from changelog.lazy_imports import Lazy
 
@@ -15,6 +15,7 @@ else:
     compact = Lazy("errata.amend.compact")
     correct = Lazy("errata.amend.correct")
     dlq = Lazy("errata.inspect.dlq")
+    expectations = Lazy("errata.inspect.expectations")
     explain = Lazy("errata.inspect.explain")
     forecast = Lazy("errata.inspect.forecast")
     next_run = Lazy("errata.inspect.next_run")
@@ -28,4 +29,4 @@ else:
     verify = Lazy("errata.inspect.verify")
     why = Lazy("errata.inspect.why")
 
-__all__ = ["amendments", "compact", "correct", "corrections", "dlq", "explain", "forecast", "next_run", "report", "restate", "revert", "runs", "saved_correction", "snapshot", "verify", "why"]
+__all__ = ["amendments", "compact", "correct", "corrections", "dlq", "expectations", "explain", "forecast", "next_run", "report", "restate", "revert", "runs", "saved_correction", "snapshot", "verify", "why"]

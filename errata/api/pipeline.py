@@ -16,6 +16,7 @@ from errata.api.on_demand import (
     correct,
     corrections,
     dlq,
+    expectations,
     explain,
     forecast,
     next_run,
@@ -283,6 +284,18 @@ class Pipeline:
     def corrections(self) -> Iterable[Row]:
         """Corrections as code, each with its state after the last run: node, state, place, key, column, from, to, reason, author, ticket, records."""
         return corrections.corrections(self.snapshot())
+
+    def expectations(self) -> Iterable[Row]:
+        """One row an expectation: expectation, severity, failing (rows), since (which epoch), expected, description."""
+        return expectations.expectations(self.plan, self.snapshot().entries)
+
+    def expectation_history(self, name: str | None = None) -> Iterable[Row]:
+        """One row for each epoch that changed the number of failing rows of an expectation: epoch, finished, expectation, severity, failing.
+
+        Args:
+            name: The expectation (`orders.range_amount`); None: all.
+        """
+        return expectations.history(self.plan, self.snapshot().entries, name)
 
     def dlq_list(self) -> Iterable[Row]:
         """Rejected and suppressed records with their reasons and their source fields."""

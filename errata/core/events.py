@@ -15,7 +15,7 @@ class Event:
 
     Args:
         kind: `engine` (chosen), `begin` (a node, or another step), `node` (a node ended), `warning`, `log` or `end`; `planned`, `source_read`, `rejected`,
-            `committed` and `output_written` are for other programs and have their members in `facts`.
+            `committed`, `output_written` and `expectation` are for other programs and have their members in `facts`.
         node: The node's name; for `engine` the engine's.
         action: What the node or the step does, the text of a warning or a log, why the engine was chosen.
         rows_in: Rows that a node reads.
@@ -26,7 +26,7 @@ class Event:
         starting: Whether the engine is still starting.
     """
 
-    kind: Literal["engine", "begin", "node", "warning", "log", "end", "planned", "source_read", "rejected", "committed", "output_written"]
+    kind: Literal["engine", "begin", "node", "warning", "log", "end", "planned", "source_read", "rejected", "committed", "output_written", "expectation"]
     node: str = ""
     type: str = ""
     action: str = ""

@@ -1,4 +1,4 @@
-"""What a run does about expectations: it counts failing rows, ends where a `stop` fails, tells of those that warn, and looks at the clock."""
+"""What a run does about expectations: it counts failing rows, ends where a `stop` fails, reports warnings, and looks at the clock."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from changelog.columns import column
+from errata.core.events import Event
 from errata.core.failures import Stopped
 from errata.plan.expectations import PlannedExpectation, expectations_of
 from errata.plan.plan import Node, Plan
@@ -24,8 +25,8 @@ FAILING, STALE = "failing", "stale_from"
 EXAMPLES, LONGEST = 5, 60
 """Failing rows that a stopped run shows, and characters of a value in them."""
 _EPOCH = datetime(1970, 1, 1)
-Failing = Mapping[str, int]
-"""Failing rows by the name of an expectation: `orders.amount_positive`."""
+Failing = Mapping[str, int | None]
+"""Failing rows by the name of an expectation, `orders.amount_positive`; None where it was not looked at."""
 
 
 def ledger_facts(run: RunState, plan: Plan, rejects: pl.DataFrame | None) -> dict[str, dict[str, Any]]:
@@ -67,10 +68,10 @@ def turned_stale(plan: Plan, head: Entry | None, now: datetime) -> dict[str, str
     return found
 
 
-def counts(plan: Plan, head: Entry | None) -> dict[str, int]:
-    """The failing rows of each expectation after an epoch."""
+def counts(plan: Plan, head: Entry | None) -> dict[str, int | None]:
+    """The failing rows of each expectation after an epoch; None of one that was not there."""
     nodes = head.nodes if head else {}
-    return {one.label: int(nodes.get(one.at, {}).get(FAILING, {}).get(one.placed.name, 0)) for one in expectations_of(plan)}
+    return {one.label: nodes.get(one.at, {}).get(FAILING, {}).get(one.placed.name) for one in expectations_of(plan)}
 
 
 def stop_where_failing(plan: Plan, run: RunState) -> None:
@@ -95,12 +96,12 @@ def _stop(failing: list[PlannedExpectation], found: Failing, examples: list[str]
     raise Stopped(in_words(first, found[first.label]), help=help_text, details=[*examples, *further], told=in_words(first, found[first.label]))
 
 
-def in_words(one: PlannedExpectation, failing: int) -> str:
+def in_words(one: PlannedExpectation, failing: int | None) -> str:
     """What fails of an expectation."""
     what = one.placed.expectation.description or one.placed.expectation.text
     if one.placed.is_measure:
         return f"expectation '{one.label}' fails: {what}"
-    return f"expectation '{one.label}': {failing:,} row{'s fail' if failing != 1 else ' fails'}: {what}"
+    return f"expectation '{one.label}': {failing or 0:,} row{'s fail' if failing != 1 else ' fails'}: {what}"
 
 
 def _examples(run: RunState, plan: Plan, one: PlannedExpectation) -> Iterator[str]:
@@ -118,8 +119,11 @@ def _shown(value: Any) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
-def warnings(plan: Plan, found: Failing) -> Iterator[tuple[PlannedExpectation, str]]:
-    """The expectations of severity `warn` that fail, in words."""
+def told_at_the_end(plan: Plan, found: Failing) -> Iterator[Event]:
+    """An event for each expectation that fails, and a warning for each that warns."""
     for one in expectations_of(plan):
-        if one.placed.severity == "warn" and found.get(one.label):
-            yield one, in_words(one, found[one.label])
+        if failing := found.get(one.label):
+            yield Event("expectation", one.node, facts={"node": one.node, "expectation": one.placed.name, "severity": one.placed.severity, "failing": failing})
+            if one.placed.severity == "warn":
+                text = in_words(one, failing)
+                yield Event("warning", one.node, action=text, told=text)

@@ -9,7 +9,7 @@ from typing import cast
 
 from errata.core.events import Counts, Event, RunResult
 from errata.execution.epoch import Epoch
-from errata.execution.expectations import counts, turned_stale, warnings
+from errata.execution.expectations import counts, told_at_the_end, turned_stale
 from errata.execution.inputs import Inputs
 from errata.outputs.database_targets import DatabaseTargets
 from errata.outputs.targets import Targets
@@ -100,6 +100,6 @@ class PlannedRun:
     def _tell_of_expectations(self, entry: Entry) -> dict[str, int]:
         """Tell the listener which expectations fail; the failing rows of each expectation."""
         found = counts(self.epoch.plan, entry)
-        for one, text in warnings(self.epoch.plan, found):
-            self.epoch.options.listener(Event("warning", one.node, action=text, told=text))
-        return found
+        for event in told_at_the_end(self.epoch.plan, found):
+            self.epoch.options.listener(event)
+        return {name: failing for name, failing in found.items() if failing is not None}

@@ -9,6 +9,7 @@ from typing import Any
 from changelog.columns import column
 from changelog.lazy_imports import F
 from errata.inspect.dlq import entries
+from errata.inspect.expectations import expectations, history
 from errata.inspect.snapshot import Snapshot
 from errata.plan.plan import Plan
 from errata.rendering.dag_svg import OPS, Box, bars, dag
@@ -35,6 +36,10 @@ def _sections(plan: Plan, reading: Snapshot, runs: list[Row]) -> Iterator[tuple[
     yield "Nodes", dag(boxes)
     legend = ", ".join(f'<span class="{style}">■</span> {op}' for op, style in OPS.items())
     yield "Changes by epoch", f"<p>{legend}</p>\n{bars({run['epoch']: _totals(run) for run in runs[-NEWEST_RUNS:]})}" if runs else "<p>no run yet</p>"
+    expected = list(expectations(plan, reading.entries))
+    if expected:
+        yield "Expectations", table(expected)
+        yield "Expectations by epoch", table(list(history(plan, reading.entries))[-NEWEST_RUNS:][::-1], "no row ever failed")
     yield "Sources", table([{**source, "files": len(source["files"])} for source in status["sources"]])
     yield "Runs", table([{**run, "counts": _totals(run)} for run in reversed(runs[-NEWEST_RUNS:])], "no run yet")
     yield f"Rejected records: {status['rejected']:,}", table(list(islice(entries(reading), SHOWN_REJECTS)) if status["rejected"] else [])

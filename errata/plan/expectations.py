@@ -102,7 +102,7 @@ def _nodes(one: ExpectedRows, wiring: _Wiring, *, gated: bool) -> Iterator[NodeS
 
 
 def _gates(one: ExpectedRows) -> Iterator[tuple[str, Role, tuple[Placed, ...]]]:
-    """The nodes that reject rows, by name: single rows first, then doubles. The last one has the name that stands in plans for them."""
+    """The nodes that reject rows, by name: single rows first, then doubles. The last one has the same name in every plan."""
     alone = tuple(placed for placed in one.placed if placed.rejects and placed.expectation.unique is None)
     doubles = [placed for placed in one.placed if placed.rejects and placed.expectation.unique is not None]
     steps: list[tuple[str, Role, tuple[Placed, ...]]] = [("rows", "accepted", alone)] if alone else []

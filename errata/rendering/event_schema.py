@@ -42,6 +42,7 @@ _EVENTS: dict[str, tuple[str, Json]] = {
     }),
     "node_finished": ("A node ended its work.", {"node": _TEXT, "ops": _OPS, "rejected": _COUNT, "seconds": _SECONDS}),
     "rejected": ("Records that this run newly rejected.", {"node": _TEXT, "category": _TEXT, "count": _COUNT}),
+    "expectation": ("An expectation that fails at the end of the run.", {"node": _TEXT, "expectation": _TEXT, "severity": {"enum": ["warn", "reject", "stop"]}, "failing": _COUNT}),
     "warning": ("A warning.", {"code": _MAYBE_TEXT, "message": _TEXT, "node": _MAYBE_TEXT}),
     "committed": ("An epoch is committed.", {
         "epoch": _COUNT | {"minimum": 1}, "ops": _map(_OPS) | {"description": "By node."}, "rejected": _COUNT | {"description": "Entries of the dead letter queue that stand."},

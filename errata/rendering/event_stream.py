@@ -113,7 +113,7 @@ class EventStream:
             return
         if event.kind == "committed":
             self._committed = True
-        if event.kind in ("planned", "source_read", *_REAL):
+        if event.kind in ("planned", "source_read", "expectation", *_REAL):
             self.write(event.kind, event.facts)
         elif event.kind == "node" and event.action != "skip":
             self.write("node_finished", {"node": event.node, "ops": ops_of(event.ops), "rejected": event.rejected, "seconds": round(event.seconds, 6)})

@@ -27,6 +27,7 @@ from errata.core.files import replace_file
 from errata.core.options import RunOptions
 from errata.core.uuid7 import uuid7
 from errata.execution.engine import choose_engine
+from errata.execution.expectations import counts
 from errata.plan.correlation import TRIGGERS
 from errata.plan.pipeline import LoadedPipeline
 from errata.rollback.cost import COUNTERS
@@ -203,6 +204,7 @@ def _content(pipeline: LoadedPipeline, options: RunOptions, state: Measured, end
         "execution_mode": _mode(pipeline), "peak_rss_bytes": _peak_bytes(), "thread_count": _threads(pipeline, options),
         "error": ended.error, "batch_id": options.batch_id or name, "engine": state.engine or _engine(pipeline, options), "epoch": head.epoch if head else None,
         "correlation": {"retract": _retracted(pipeline, result)}, "committed": result.committed, "warnings": state.warnings, "changes": {node: dict(ops) for node, ops in result.counts.items()},
+        "expectations": {name: failing for name, failing in counts(pipeline.plan, head).items() if failing is not None},
     }  # fmt: skip
 
 

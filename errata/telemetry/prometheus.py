@@ -14,6 +14,7 @@ _GAUGES = {
     "errata_run_warnings": "Warnings of the last run.",
     "errata_epoch": "The epoch that stands.",
     "errata_records": "Records that stand, or that a run came to which a threshold ended: read (total), in outputs (ok), rejected (dlq).",
+    "errata_expectation_failing_rows": "Rows that fail an expectation, by the name of the expectation.",
     "errata_changes": "Op rows that the last run brought, by node and op.",
 }
 
@@ -38,6 +39,8 @@ def _samples(content: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, str
         yield "errata_epoch", {}, content["epoch"]
     for state in ("total", "ok", "dlq"):
         yield "errata_records", {"state": state}, content[f"records_{state}"]
+    for name, failing in content.get("expectations", {}).items():
+        yield "errata_expectation_failing_rows", {"expectation": name}, failing
     for node, ops in content["changes"].items():
         for op, count in ops.items():
             yield "errata_changes", {"node": node, "op": op}, count

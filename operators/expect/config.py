@@ -15,7 +15,7 @@ from operators.core.config import Strict, microseconds
 Severity = Literal["warn", "reject", "stop"]
 """What a failing row leads to: a warning, a dead letter, the end of the run."""
 KINDS = ("not_null", "unique", "values", "range", "matches", "row_count", "freshness", "check")
-"""The keys of which an expectation has exactly one."""
+"""The keys of expectations; each has exactly one."""
 MEASURES = ("row_count", "freshness")
 """Expectations of all rows together, which no single row fails."""
 ACCEPTED = "accepted"
@@ -122,7 +122,7 @@ class Expectation(Strict):
     freshness: Freshness | None = Field(default=None, description="How old the newest row may be.")
     check: str | None = Field(default=None, description="A CXL predicate that is true for each row; false, null and a failing predicate fail (E284).")
     severity: Severity = Field(
-        default="warn", description="warn counts failing rows and tells of them, reject makes them dead letters, stop ends the run with exit code 3 before it commits (E285)."
+        default="warn", description="warn counts failing rows and reports them, reject makes them dead letters, stop ends the run with exit code 3 before it commits (E285)."
     )
     name: str | None = Field(
         default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,127}$", description="The name by which commands know the expectation; by default made of its kind and columns (E280)."

@@ -100,7 +100,7 @@ class _Measured(Operator):
         return Delta.insertion(made, cause) if context.first else Delta.between(context.live_own().on_driver(), made, cause)
 
     def failing(self, now: Mapping[str, Any], before: Mapping[str, Any] | None, context: OperatorContext) -> Mapping[str, Any] | None:
-        """The row that tells of a figure that is not as expected; None where it is."""
+        """The row for a figure that is not as expected; None where it is."""
         raise NotImplementedError
 
     def _before(self, context: OperatorContext) -> Mapping[str, Any] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import datetime as clock
+import datetime as dt
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -297,20 +297,20 @@ def test_fail_fast_ends_at_the_first_row_that_is_rejected(tmp_path: Path) -> Non
 
 
 def test_freshness_turns_with_the_clock_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class At(clock.datetime):
-        moment = clock.datetime(2026, 2, 1, 12, tzinfo=clock.UTC)
+    class At(dt.datetime):
+        moment = dt.datetime(2026, 2, 1, 12, tzinfo=dt.UTC)
 
         @classmethod
-        def now(cls, tz: Any = None) -> clock.datetime:
+        def now(cls, tz: Any = None) -> dt.datetime:
             return cls.moment
 
     monkeypatch.setattr(epoch, "datetime", At)
     folder = plain(tmp_path, "{ freshness: { column: day, within: 1d } }")
     assert folder.run().expectations == {"orders.freshness_day": 0}
-    At.moment = clock.datetime(2026, 2, 2, 1, tzinfo=clock.UTC)
+    At.moment = dt.datetime(2026, 2, 2, 1, tzinfo=dt.UTC)
     result = folder.run()
     assert (result.epoch, result.expectations, result.counts) == (2, {"orders.freshness_day": 1}, {"orders.freshness_day": {"+A": 1}})
-    assert list(folder.load().show("orders.freshness_day")) == [{"newest": clock.date(2026, 2, 1), "stale_from": "2026-02-02T00:00:00"}]
+    assert list(folder.load().show("orders.freshness_day")) == [{"newest": dt.date(2026, 2, 1), "stale_from": "2026-02-02T00:00:00"}]
     assert folder.run().committed is False
     folder.write("orders.csv", "id,amount,day\n1,10,2026-01-31\n2,5,2026-02-02\n")
     assert folder.run().expectations == {"orders.freshness_day": 0}
@@ -321,7 +321,7 @@ def test_freshness_turns_with_the_clock_alone(tmp_path: Path, monkeypatch: pytes
 
 def test_an_empty_source_has_a_row_count(tmp_path: Path) -> None:
     folder = plain(tmp_path, "{ row_count: { min: 1 }, severity: stop }", rows="")
-    with pytest.raises(Stopped, match="expectation 'orders.row_count' fails: rows at least 1"):
+    with pytest.raises(Stopped, match="fails: rows at least 1"):
         folder.run()
 
 

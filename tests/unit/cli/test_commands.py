@@ -27,6 +27,7 @@ COMMANDS = [
     "diff",
     "dlq",
     "doctor",
+    "expectations",
     "explain",
     "init",
     "log",
