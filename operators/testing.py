@@ -39,6 +39,7 @@ from cxl.types.types import Schema, parse_type
 from operators.core.binding import Binding, ConfigPath
 from operators.core.delta import Delta
 from operators.core.evaluate import Narrow, as_it_is
+from operators.core.following import answered
 from operators.core.operator import Operator
 from operators.core.registry import find
 from operators.core.row_type import RowType, physical_type
@@ -124,7 +125,8 @@ class Memory:
         self.deltas = list(deltas)
         known = self.inputs or [delta.slice(0, 0).append_column(EPOCH, pa.array([], pa.int64())) for delta in deltas]
         self.inputs = [pa.concat_tables([before, self._dated(delta)]) for before, delta in zip(known, deltas, strict=True)]
-        made = self.operator.answer(self).consolidated().on_driver().as_table()
+        states = self.states
+        made = answered(self.operator, self, lambda: vars(self).update(states=states)).consolidated().on_driver().as_table()
         self.own = self._dated(made) if self.own is None else pa.concat_tables([self.own, self._dated(made).select(self.own.column_names).cast(self.own.schema)])
         return made
 
@@ -140,6 +142,15 @@ class Memory:
     def first(self) -> bool:
         """Whether this is the first step."""
         return self.epoch == 1
+
+    @property
+    def own_rows(self) -> int | None:
+        """The number of the operator's live rows before this step."""
+        return None if self.own is None else fold(self.rows(self.own)).count()
+
+    def of_all(self) -> Memory:
+        """The same: rows are few anyway."""
+        return self
 
     def live_rows(self, index: int) -> int:
         """The number of live rows of an input."""

@@ -10,6 +10,7 @@ from errata.plan.plan import Node
 from errata.plan.steps import NodeStep
 from errata.state.node_writer import NodeWriter
 from errata.state.run_state import NodeDelta, RunState
+from operators.core.following import answered
 from operators.core.operator import NeedsWiderSums
 
 
@@ -60,7 +61,7 @@ class NodeRunner:
             cause: Why all of its rows are computed again; None where it answers to deltas.
         """
         versions, operator = self.run.versions_of(node), self.run.operator(node)
-        answer = operator.answer(context) if cause is None else operator.rebuild(context, cause)
+        answer = answered(operator, context, lambda: self._reset(versions)) if cause is None else operator.rebuild(context.of_all(), cause)
         few = cause is None and self.run.small_deltas(node)
         delta = self.writer.keep(node, answer, context.bound, few=few, follows=few and context.stage.action == "delta")
         try:
@@ -69,15 +70,19 @@ class NodeRunner:
         except NeedsWiderSums:
             self._restore(node, delta, versions)
             self.run.wide_sums.add(node.name)
-            return self.writer.keep(node, self.run.operator(node).rebuild(context, cause or "recompute"), None)
+            return self.writer.keep(node, self.run.operator(node).rebuild(context.of_all(), cause or "recompute"), None)
         return delta
 
     def _restore(self, node: Node, delta: NodeDelta, versions: Mapping[str, int | None]) -> None:
         """Take a stored delta back: the node's tables and its counters."""
-        for path, version in versions.items():
-            self.run.tables.by_path(path).restore(version)
+        self._reset(versions)
         self.run.live_rows[node.name] -= delta.net + delta.rejected - delta.repaired
         self.run.rejects[node.name] -= delta.rejected - delta.repaired
+
+    def _reset(self, versions: Mapping[str, int | None]) -> None:
+        """Bring tables of a node back to their versions."""
+        for path, version in versions.items():
+            self.run.tables.by_path(path).restore(version)
 
     def _rows_read(self, node: Node, stage: NodeStep) -> int | None:
         """About how many rows a node reads at least, from its inputs and of its own; None where that is not known."""

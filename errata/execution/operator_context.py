@@ -27,6 +27,8 @@ class NodeContext:
     node: Node
     stage: NodeStep
     bound: int | None
+    whole: bool = False
+    """Whether all rows of the node are computed."""
 
     @property
     def values(self) -> RunValues:
@@ -42,6 +44,15 @@ class NodeContext:
     def limits(self) -> Limits:
         """The limits of the engine."""
         return self.run.engine.limits
+
+    @property
+    def own_rows(self) -> int | None:
+        """The number of the node's live rows before this run."""
+        return self.run.counted_before.get(self.node.name)
+
+    def of_all(self) -> NodeContext:
+        """The same where all rows are computed."""
+        return replace(self, whole=True)
 
     def live_rows(self, index: int) -> int | None:
         """An upper bound of the live rows of an input, this run's included."""
@@ -109,17 +120,17 @@ class NodeContext:
         return Rows.of(self.run.engine, rows)
 
     def materialized(self, rows: Rows | DataFrame, *, condensed: bool = False) -> Rows:
-        """Rows on the driver where the node's own rows are few, or where small deltas or condensing make these few."""
+        """Rows on the driver where the node's own rows are few, or where following a delta or condensing makes these few."""
         found = rows if isinstance(rows, Rows) else self.rows(rows)
         if self._small or self.node.name in self.run.condensed:
             return found.on_driver()
-        if not condensed and (self.first or not self.run.small_deltas(self.node)):
+        if not condensed and (self.first or self.whole):
             return found
-        return found.on_driver(self.run.engine.limits.driver_rows)
+        return found.on_driver(self.run.engine.limits.held_rows)
 
     def to_driver_if_small(self, frame: DataFrame) -> Rows:
         """The rows of a frame, on the driver where the inputs' deltas are small."""
-        brought = any(not self.run.done[name].empty for name, _ in self.node.inputs) and self.run.small_deltas(self.node)
+        brought = not self.whole and any(not self.run.done[name].empty for name, _ in self.node.inputs) and self.run.small_deltas(self.node)
         return self.rows(frame).on_driver() if self._small or brought else self.rows(frame)
 
     def remark(self, text: str) -> None:

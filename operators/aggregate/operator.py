@@ -29,7 +29,8 @@ from operators.aggregate.small_deltas import ROWS
 from operators.core.context import OperatorContext
 from operators.core.delta import Delta
 from operators.core.evaluate import FINALIZE, Evaluated, as_it_is, as_new, error_start, error_text, evaluate
-from operators.core.operator import INEXACT, SHARED, Keyed, compared, outweighs, shared_number
+from operators.core.following import outweighs
+from operators.core.operator import INEXACT, SHARED, Keyed, compared, shared_number
 from operators.core.provenance import of_lookup
 from operators.core.row_type import CK, OWN_HIDDEN, KeyShape, RowType, by_value, key_parts, key_types
 from operators.core.run_values import RunValues
@@ -132,6 +133,12 @@ class Aggregate(Keyed):
         """With accumulators each changed row touches one group, which is taken back and comes anew; the group of all rows may do so by itself."""
         return super().bound(changes, live) if self.accumulators is None else 2 * changes + 2
 
+    def is_outweighed(self, context: OperatorContext) -> bool:
+        """With accumulators where more op rows come than there are live rows; few of them are added up on the driver."""
+        if self.accumulators is None:
+            return super().is_outweighed(context)
+        return not context.limits.are_small(context.changed_rows(0)) and outweighs(context, [0], 1.0)
+
     def needed(self, frame: DataFrame, index: int) -> DataFrame:
         """Return the fields of groups and calls, and the metadata columns."""
         row = self.inputs[0]
@@ -189,9 +196,7 @@ class Aggregate(Keyed):
         before = self._arguments(frame, context.values)
         record = [F.col("_key").alias(RECORD)] if any(one.by_key for one in bests_of(accumulators)) else []
         rows = context.to_driver_if_small(before.good.select("_op", self._key().alias("_key"), *record, *map(column, self.groups), *self._arguments_left()))
-        if not (rows.are_here or context.first) and outweighs(context, 1, 1.0):
-            made = Delta.between(context.live_own().where(FROM_STATES), self._of_all(context, as_appends(context.live_input(0), "recompute"), accumulators))
-        elif rows.are_here:
+        if rows.are_here:
             made = self._of_few(context, rows.as_table(), accumulators)
         else:
             made = self._of_many(context, self._change(context, before.good, accumulators, whole=context.first), accumulators)

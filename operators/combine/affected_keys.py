@@ -6,7 +6,7 @@ to the driver. A step without equality keys and interval leads to all rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -44,7 +44,9 @@ class Affected:
     prior: Rows | None
 
 
-def affected(context: OperatorContext, predicate: Predicate, scope: spark.Context, riding: Sequence[str]) -> Affected | None:
+def affected(
+    context: OperatorContext, predicate: Predicate, scope: spark.Context, riding: Sequence[str], require_few: Callable[[OperatorContext, Rows], None]
+) -> Affected | None:
     """What has to be computed again; None where that is everything.
 
     Args:
@@ -52,6 +54,7 @@ def affected(context: OperatorContext, predicate: Predicate, scope: spark.Contex
         predicate: The joins of the combine.
         scope: Where CXL reads system variables.
         riding: The hidden columns of the driver.
+        require_few: Raises `Outgrown` for the drivers that builds lead to, where these are many.
     """
     leads: dict[str, AffectedRows] = {}
     for step in reversed(predicate.chain.steps):
@@ -65,7 +68,11 @@ def affected(context: OperatorContext, predicate: Predicate, scope: spark.Contex
     driver = predicate.sides[predicate.chain.driver]
     led = _led(context, driver, leads.get(driver.qualifier, []), scope, riding)
     others = [change.select(side.lookup().alias("_lookup")) for side in predicate.sides.values() if side is not driver for change in _changed(context, side)]
-    return _of_drivers(context, driver, [context.materialized(united(*led)).as_frame()] if led else [], others, riding)
+    if not led:
+        return _of_drivers(context, driver, [], others, riding)
+    drivers = context.materialized(united(*led))
+    require_few(context, drivers)
+    return _of_drivers(context, driver, [drivers.as_frame()], others, riding)
 
 
 def _of_drivers(context: OperatorContext, driver: Side, led: Sequence[DataFrame], others: Sequence[DataFrame], riding: Sequence[str]) -> Affected:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 from changelog.columns import column
 from changelog.frames import united
 from changelog.lazy_imports import F, Window
+from changelog.rows import Rows
 from cxl import Program, spark
 from cxl.types.types import Schema
 from operators.combine.affected_keys import affected
@@ -23,6 +24,7 @@ from operators.combine.range_join import FEW_PAIRS
 from operators.core.context import OperatorContext
 from operators.core.delta import Delta
 from operators.core.evaluate import Narrow, as_it_is, evaluate, prepare
+from operators.core.following import outweighs, require_few
 from operators.core.operator import Keyed
 from operators.core.provenance import ASKER, key_slice, numbered_input, without_index
 from operators.core.row_type import CK, META, OWN_HIDDEN, KeyShape, RowType
@@ -52,6 +54,7 @@ class Combine(Keyed):
 
     kind = "combine"
     joins_inputs = True
+    most_affected = 0.08
 
     def __init__(self, spec: NodeSpec, inputs: Sequence[RowType], logic: Logic) -> None:
         self.config: CombineConfig = spec.config
@@ -187,12 +190,23 @@ class Combine(Keyed):
         if context.first:
             frames = [delta.frame if (delta := context.delta(at)) is not None else context.live_input(at) for at in range(len(self.inputs))]
             return Delta.insertion(context.rows(self.compute(frames, context.values)))
-        found = affected(context, self._predicate(), self._static(context.values), self._riding)
+        found = affected(context, self._predicate(), self._static(context.values), self._riding, self._require_few)
         if found is None:
             every = self._compute(self._driving(context.live_input(self.driver)), context.live_input, context.values)
             return Delta.between(context.live_own(), context.rows(every))
         rows = context.rows(self._compute(found.drivers, context.live_input, context.values, found.lookups.as_frame(), context.values.settle))
         return Delta.insertion(rows) if found.prior is None else Delta.between(context.live_own(found.prior), rows)
+
+    def is_outweighed(self, context: OperatorContext) -> bool:
+        """Whether many drivers were corrected, or build rows that lead to many drivers. New build rows mostly meet no driver yet."""
+        if context.limits.are_small(context.live_rows(self.driver)):
+            return False
+        corrected = (at for at in range(len(self.inputs)) if (delta := context.delta(at)) is not None and delta.signed)
+        return any(outweighs(context, [at], self.most_changed if at == self.driver else 2 * self.most_affected) for at in corrected)
+
+    def _require_few(self, context: OperatorContext, drivers: Rows) -> None:
+        """Raise `Outgrown` where build rows lead to many drivers."""
+        require_few(self, context, drivers, context.live_rows(self.driver), self.most_affected)
 
     @property
     def _riding(self) -> list[str]:

@@ -29,6 +29,13 @@ class OperatorContext(Protocol):
     def limits(self) -> Limits:
         """How many rows are handled on the driver, and how much is kept of a group."""
 
+    @property
+    def own_rows(self) -> int | None:
+        """The number of the operator's own live rows before this run, rejects among them; None where it is not known."""
+
+    def of_all(self) -> OperatorContext:
+        """The same for an answer that computes all rows: nothing is expected to be few but what the inputs' rows show."""
+
     def live_rows(self, index: int) -> int | None:
         """An upper bound of the live rows of an input, this run's included; None where there is none."""
 

@@ -19,6 +19,7 @@ from cxl.types.types import Kind, Type
 from operators.core.context import OperatorContext
 from operators.core.delta import Delta
 from operators.core.evaluate import Narrow
+from operators.core.following import outweighs, require_few
 from operators.core.node import BoundNode
 from operators.core.provenance import by_key
 from operators.core.row_type import LOOSE, SYSTEM
@@ -34,8 +35,6 @@ UNHASHED = INEXACT | {Kind.DECIMAL}
 """Kinds whose equal values may have several hashes: the inexact ones, and Decimals of several scales."""
 INEXACT_SUM = "inexact sum"
 """The detail of a reject whose sum met a value that its limbs do not hold. The data is sound: the node is computed again with wide sums."""
-MOST_CHANGED = 0.5
-"""Where more op rows than this come for each live row, nearly all keys are affected ones. To look them up takes longer than to compute all rows."""
 SHARED = "__shared"
 """A column with what `Keyed.shared` gives."""
 
@@ -45,7 +44,10 @@ class NeedsWiderSums(Exception):
 
 
 class Operator(BoundNode, ABC):
-    """A bound node that turns the deltas of its inputs into rows of its own changelog."""
+    """A bound node that turns the deltas of its inputs into rows of its own changelog.
+
+    `operators.core.following` chooses whether it follows a delta.
+    """
 
     wide_sums: bool | None = None
     """Whether sums hold values of any size; None where the operator has no sums."""
@@ -72,9 +74,13 @@ class Operator(BoundNode, ABC):
         """Rows of the only input, with the `_lookup` of the node's rows that come from them. None where that depends on other rows too."""
         return None
 
+    def is_outweighed(self, context: OperatorContext) -> bool:
+        """Whether counts show that deltas are so large that `rebuild` is quicker than `answer`."""
+        return False
+
     @abstractmethod
     def answer(self, context: OperatorContext) -> Delta:
-        """Answer the inputs' deltas with the delta of the operator."""
+        """Answer the inputs' deltas with the delta of the operator. Raises `Outgrown` where `rebuild` turns out to be quicker."""
 
     @abstractmethod
     def rebuild(self, context: OperatorContext, cause: str = "logic") -> Delta:
@@ -111,6 +117,14 @@ class Keyed(Operator):
     """An operator whose rows for one lookup key depend on the live input rows of that key alone. Its rows carry `_lookup`."""
 
     explain_class = "affected-key"
+    most_changed = 0.5
+    """The op rows for each live row up to which deltas are followed."""
+    most_affected = 0.4
+    """The share of its rows, and of its inputs' rows, up to which the affected ones are computed by themselves."""
+
+    def is_outweighed(self, context: OperatorContext) -> bool:
+        """Whether many op rows come for the live rows."""
+        return outweighs(context, range(len(self.inputs)), self.most_changed)
 
     def bound(self, changes: int, live: int) -> int | None:
         """All rows of the affected keys may change, each twice."""
@@ -129,12 +143,10 @@ class Keyed(Operator):
         if context.first:
             frames = [_frame_or_live(context, index) for index in range(len(self.inputs))]
             return Delta.insertion(self._whole_rows(context, self.compute(frames, context.values)))
-        if self.deterministic and outweighs(context, len(self.inputs), MOST_CHANGED):
-            return self.rebuild(context, "recompute")
         affected = context.materialized(self.affected(context))
         lookups = affected.distinct(["_lookup"])
+        prior = self.prior(context, lookups)
         frames = [self.of_affected(context, index, affected).drop("_lookup") for index in range(len(self.inputs))]
-        prior = context.materialized(context.live_own(lookups))
         rows = self.compute(frames, context.values)
         if self.always_has_rows:  # also where a delta turned out to bring nothing
             rows = of_keys(rows, lookups.as_frame(), "_lookup")
@@ -161,40 +173,38 @@ class Keyed(Operator):
         number = self.shared(index)
         return frame.withColumn(SHARED, F.lit(None).cast("bigint") if number is None else number)
 
+    def prior(self, context: OperatorContext, lookups: Rows) -> Rows:
+        """The operator's rows of affected keys before this run. Raises `Outgrown`."""
+        rows = context.materialized(context.live_own(lookups))
+        require_few(self, context, rows, context.own_rows, self.most_affected)
+        return rows
+
     def of_affected(self, context: OperatorContext, index: int, affected: Rows) -> DataFrame:
-        """The live rows of an input that have an affected key, as `lookup` gives them. The shared number chooses first, then the key."""
+        """The live rows of an input that have an affected key, as `lookup` gives them. The shared number chooses first, then the key. Raises `Outgrown`."""
+
+        def found(narrow: Narrow) -> DataFrame:
+            rows = context.materialized(context.live_input(index, narrow))
+            require_few(self, context, rows, context.live_rows(index), self.most_affected)
+            return rows.as_frame()
+
         exactly = among(affected.distinct(["_lookup"]).as_frame(), "_lookup")
 
         def exact(rows: DataFrame) -> DataFrame:
             return exactly(self.lookup(rows, index, context.values))
 
         if self.shared(index) is None:
-            return context.materialized(context.live_input(index, lambda rows: exact(self.needed(rows, index)))).as_frame()
+            return found(lambda rows: exact(self.needed(rows, index)))
         numbers = among(affected.distinct([SHARED]).as_frame(), SHARED)
 
         def shared(rows: DataFrame) -> DataFrame:
             return numbers(self.hashed(self.needed(rows, index), index)).drop(SHARED)
 
-        return exact(context.materialized(context.live_input(index, shared)).as_frame())
+        return exact(found(shared))
 
     def rebuild(self, context: OperatorContext, cause: str = "logic") -> Delta:
         """Compute all rows and compare them with the prior ones."""
         frames = [context.live_input(index) for index in range(len(self.inputs))]
         return compared(context, self._whole_rows(context, self.compute(frames, context.values)), cause)
-
-
-def outweighs(context: OperatorContext, inputs: int, share: float) -> bool:
-    """Whether the deltas of a node are so large that it is quicker to compute all rows than to follow them: known from counts, before anything is read.
-
-    Args:
-        context: What the operator may look up.
-        inputs: The number of inputs.
-        share: The op rows for each live row from which on deltas are not followed.
-    """
-    counts = [(context.changed_rows(index), context.live_rows(index)) for index in range(inputs)]
-    changed, live = (sum(count for count in side if count is not None) for side in zip(*counts, strict=True))
-    known = all(count is not None for pair in counts for count in pair)
-    return known and not context.limits.are_small(changed) and changed > share * live
 
 
 def shared_number(columns: Sequence[tuple[Column, Type]]) -> Column | None:

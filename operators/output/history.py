@@ -112,6 +112,7 @@ class HistoryOutput(Output, Keyed):
     """An output that writes the history of its input's rows."""
 
     ordered_by = "_sorted"
+    most_affected = 0.8  # comparing versions takes longer than finding the affected ones
 
     def __init__(self, spec: NodeSpec, row: RowType, projection: Projection, times: Times, place: Place) -> None:
         super().__init__(spec, row, times.extended(projection, row), place, times.fingerprint())
@@ -252,8 +253,8 @@ class HistoryOutput(Output, Keyed):
             return self._opened(context) if self.remembers else super().answer(context)
         affected = context.materialized(self.affected(context))
         lookups = affected.distinct(["_lookup"])
+        prior = self.prior(context, lookups)
         frame = self.of_affected(context, 0, affected).drop("_lookup")
-        prior = context.materialized(context.live_own(lookups))
         return self._recorded(context, prior.as_frame(), frame, "recompute")
 
     def rebuild(self, context: OperatorContext, cause: str = "logic") -> Delta:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 class DistinctChain(DistinctTransform):
     """A transform whose program has more than one `distinct` statement. Its rows carry their key at the last one."""
 
+    most_changed = 0.005  # each statement is followed by itself, before and now
+
     def __init__(self, spec: NodeSpec, row: RowType, logic: RowLogic) -> None:
         super().__init__(spec, row, logic)
         self.fingerprint: dict[str, Any] = {**self.fingerprint, "lookup": "last"}
@@ -58,8 +60,8 @@ class DistinctChain(DistinctTransform):
         live = context.live_input(0)
         now = _Standing(self._places(live, context.values), context.values.settle)
         affected = self._affected_last(context, live, now)
+        prior = self.prior(context, affected)
         records = context.materialized(now.reaching(self.last, affected.as_frame()).select("_key")).as_frame()
-        prior = context.materialized(context.live_own(affected))
         rows = self.compute([context.materialized(live.join(records, "_key", "left_semi")).as_frame()], context.values)
         return Delta.between(prior, context.rows(rows))
 
