@@ -81,9 +81,17 @@ def workplace(folder: Path, document: Path | None = None) -> Path:
     leavings = shutil.ignore_patterns("out", ".errata", "__pycache__")
     shutil.copytree(ROOT / "examples", folder / "examples", ignore=leavings)
     if document is not None and (before := CONTINUES.match(document.read_text(encoding="utf-8"))):
-        for shown in commands((document.parent / before[1]).read_text(encoding="utf-8")):
-            perform(shown, folder)
+        go_on(document.parent / before[1], folder)
     return folder
+
+
+def go_on(document: Path, folder: Path) -> None:
+    """Do what a page shows, after the page that it continues."""
+    text = document.read_text(encoding="utf-8")
+    if before := CONTINUES.match(text):
+        go_on(document.parent / before[1], folder)
+    for shown in commands(text):
+        perform(shown, folder)
 
 
 def perform(shown: Shown, folder: Path, *, anew: bool = False) -> list[str]:
