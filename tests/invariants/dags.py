@@ -290,8 +290,8 @@ def _corrections(draw: st.DrawFn, pipeline: Pipeline) -> None:
         kind = values[stream.columns[column]]
         change: Record = {"retract": True} if column == key else {"set": {column: {"from": draw(kind), "to": Changed(draw(kind), draw(kind))}}}
         entries[named] = {"key": {key: named}, **change, "reason": "drawn", "status": Changed(draw(STATUSES), draw(STATUSES))}
-    pipeline.bodies[f"{name}.yaml"] = list(entries.values())
-    _add(pipeline, {"type": "corrections", "name": name, "input": stream.ref, "config": {"path": f"{name}.yaml", "key": [key]}}, replace(stream, ref=name))
+    pipeline.bodies[f"{name}_file.yaml"] = list(entries.values())
+    _add(pipeline, {"type": "corrections", "name": name, "input": stream.ref, "config": {"path": f"{name}_file.yaml", "key": [key]}}, replace(stream, ref=name))
 
 
 def _merge(draw: st.DrawFn, pipeline: Pipeline) -> None:
