@@ -328,7 +328,7 @@ class StepExecutor:
 
     @property
     def _outputs(self) -> OutputContext:
-        return replace(self.epoch.outputs, restoring=self.restoring)
+        return replace(self.epoch.outputs, restoring=self.restoring, reason=self.planned.inputs.counters().get("reason"))
 
     @property
     def _present(self) -> Mapping[str, Sequence[FileRecord]]:

@@ -37,6 +37,7 @@ class OutputContext:
         warn: Takes warnings.
         staged: The files that the run has made so far.
         restoring: Whether the files of the last run are only restored.
+        reason: The reason of a manual correction that the run is; None for any other run.
     """
 
     plan: Plan
@@ -49,10 +50,18 @@ class OutputContext:
     warn: Callable[[str], None]
     staged: StagedFiles = field(default_factory=StagedFiles)
     restoring: bool = False
+    reason: str | None = None
 
     def history(self) -> Sequence[Entry]:
         """Every committed run, oldest first."""
         return Ledger(self.state.ledger).entries()
+
+    def epochs(self) -> Sequence[tuple[int, datetime, str | None]]:
+        """Every epoch with the begin of its run and the reason of a manual correction, this run's last."""
+        known = {entry.epoch: (entry.started, entry.counters.get("reason")) for entry in (self.history() if self.head is not None else ()) if not entry.maintains}
+        if not self.restoring:
+            known[self.this_run.epoch] = (self.this_run.started, self.reason)
+        return [(epoch, *told) for epoch, told in sorted(known.items())]
 
     @property
     def writer(self) -> RunIdentity | Entry:

@@ -110,7 +110,7 @@ def _data_files(context: OutputContext, run: RunState, node: Node, targets: Targ
     """The pieces of the data and their files. With one file a source file, also source files without rows have a piece."""
     output = cast("Output", node.operator)
     by_file, split, extra = targets.by_source_file(node), output.config.split is not None, undeclared(context.plan, node, present)
-    rows = output_rows(run, node, output, marked=by_file)
+    rows = output_rows(run, node, output, marked=by_file, epochs=context.epochs() if output.config.with_provenance else None)
     count = run.live_rows.get(node.name, 0) - run.rejected_live(node.name)
     pieces = list(_by_target(run, node, targets, rows, origins(context.plan, node, present))) if by_file else [_Piece(targets.path(node), rows, count)]
     if by_file:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,6 +18,7 @@ from errata.plan.plan import Node
 from errata.state.ordered_rows import OutputRows
 from errata.state.undeclared_columns import Shape, agreed
 from operators.output.operator import Output, write_plan
+from operators.output.provenance_columns import COLUMNS as PROVENANCE
 from storage import formats
 from storage.formats import Session, splitting
 from storage.stores.places import Place
@@ -48,6 +49,8 @@ class Exporter:
         output = cast("Output", node.operator)
         config = output.config
         columns, shape = output_columns(output, undeclared)
+        if config.with_provenance:
+            columns, shape = [*columns, *PROVENANCE.items()], replace(shape, names=(*shape.names, *PROVENANCE))
         echoed = None if output.echoed is None else rows.header_elements(output.echoed)
         try:
             writer = formats.writer(config.type, config.options, write_plan(output, columns, echoed, shape.shown))

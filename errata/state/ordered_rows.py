@@ -9,14 +9,20 @@ from typing import TYPE_CHECKING, cast
 
 from changelog.columns import column
 from changelog.lazy_imports import F, pa, pl
+from changelog.ops import is_positive
 from errata.plan.plan import Node
 from errata.state.node_tables import accepted
 from errata.state.run_state import RunState
 from operators.core.provenance import file_of
 from operators.output.operator import Output
+from operators.output.provenance_columns import CAUSE, CHANGED_AT, EPOCH, REASON
+from operators.output.provenance_columns import COLUMNS as PROVENANCE
 from storage.formats.limits import rows_at_once
+from storage.values.types import timestamp_type
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pyspark.sql import DataFrame
 
     from storage.engines.base import Engine
@@ -86,8 +92,26 @@ def _unpacked(blob: bytes) -> pa.RecordBatch:
     return table.combine_chunks().to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], table.schema)
 
 
-def output_rows(run: RunState, node: Node, output: Output, *, marked: bool = False) -> OutputRows:
-    """The live rows of an output in the order of its file: on the driver where they are few. `marked`: with the source file of each."""
+def _with_provenance(run: RunState, node: Node, live: DataFrame, epochs: Sequence[tuple[int, datetime, str | None]]) -> DataFrame:
+    """Live rows with the columns that say when and why they last changed."""
+    op_rows = run.tables.rows(run.engine, node, run.values).as_frame()
+    causes = op_rows.where(is_positive(F.col("_op"))).select("_epoch", "_key", F.col("_cause").alias(CAUSE))
+    numbers, moments, reasons = zip(*epochs, strict=True) if epochs else ((), (), ())
+    told = pa.table({EPOCH: pa.array(numbers, pa.int64()), CHANGED_AT: pa.array(moments, timestamp_type()), REASON: pa.array(reasons, pa.string())})
+    known = live.join(causes, ["_epoch", "_key"], "left").withColumn(EPOCH, F.col("_epoch"))
+    return known.join(F.broadcast(run.engine.from_arrow(told)), EPOCH, "left")
+
+
+def output_rows(run: RunState, node: Node, output: Output, *, marked: bool = False, epochs: Sequence[tuple[int, datetime, str | None]] | None = None) -> OutputRows:
+    """The live rows of an output in the order of its file: on the driver where they are few.
+
+    Args:
+        run: The run that writes them.
+        node: The output.
+        output: Its operator.
+        marked: Whether they have the source file of each.
+        epochs: Begin and reason of each epoch, for the columns of provenance; None for rows without them.
+    """
     order = [name for name in FILE_ORDER if name == "_key" or name in output.output.hidden]
     names = [*order, *(name for name in ("_widened", "_doc", "_split") if name in output.output.hidden), *output.projection.data]
     frame = accepted(run.tables.live(run.engine, node, run.values).as_frame())
@@ -95,6 +119,9 @@ def output_rows(run: RunState, node: Node, output: Output, *, marked: bool = Fal
         frame, path = file_of(frame, output.output, run.values.labels)
         frame = frame.withColumn(ORIGIN, path)
         names.append(ORIGIN)
+    if epochs is not None:
+        frame = _with_provenance(run, node, frame, epochs)
+        names += PROVENANCE
     frame = frame.select(*map(column, names))
     if not run.engine.limits.are_small(run.live_rows.get(node.name)):
         return OutputRows(None, frame.orderBy(*(F.col(name) for name in order)))

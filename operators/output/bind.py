@@ -15,6 +15,7 @@ from operators.output.declared_columns import NOTHING, Declared, declared_column
 from operators.output.history import HistoryOutput
 from operators.output.operator import Output, Place, PlainOutput, by_source_file, group_column, write_plan
 from operators.output.projection import Projection, project, shown_columns
+from operators.output.provenance_columns import may_have_provenance
 from operators.output.times import may_have_history, times_of
 from operators.output.undeclared_columns import takes_undeclared
 from storage import formats
@@ -42,6 +43,7 @@ def bind(spec: NodeSpec, binding: Binding) -> Output | None:
     if output is None or not formed:
         return None
     good += [_written(spec, output, binding), _echoes_known(config, output, binding)]
+    good.append(may_have_provenance(config, list(output.projection.data), binding))
     good.append(not all(good) or _changes_fit(spec, output, binding))
     return output if all(good) else None
 
@@ -49,6 +51,7 @@ def bind(spec: NodeSpec, binding: Binding) -> Output | None:
 def _in_database(spec: NodeSpec, config: OutputConfig, binding: Binding) -> Output | None:
     """The operator of a table of a database; None where what is wrong was reported."""
     good = [check_database(config, binding), _changes_placed(config, binding), _named_once(spec, binding), may_have_history(config, binding)]
+    good.append(may_have_provenance(config, [], binding))
     output = _with_layout(spec, binding) if all(good) else None
     return output if output is not None and keyed_by_written(config, list(output.projection.data), binding) and _changes_fit(spec, output, binding) else None
 

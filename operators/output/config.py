@@ -65,6 +65,7 @@ class OutputConfig(Strict):
     include_correlation_keys: bool = Field(default=False, description="Whether the columns $ck.FIELD are written.")
     include_header: bool = Field(default=True, description="Whether a CSV file begins with the names of its columns.")
     include_metadata: Literal["all", "none"] | list[str] = Field(default="none", description="Which $meta values are written, as columns meta.NAME behind all others.")
+    with_provenance: bool = Field(default=False, description="Whether columns say when and why each row last changed: provenance.epoch, changed_at, cause, reason (E475).")
     preserve_nulls: bool = Field(default=False, description="Whether a missing value is null in JSON and left out in XML; without it, it is empty text.")
     mapping: dict[str, str] = Field(default_factory=dict, description="Columns to rename in place: new name to field (E251, E326).")
     exclude: list[str] = Field(default_factory=list, description="Fields that are not written, by their names upstream (E251).")
