@@ -34,7 +34,7 @@ from changelog.columns import EPOCH, KEY, OP
 from changelog.lazy_imports import pa, pc
 from changelog.ops import BY_SYMBOL, Op
 from changelog.rows import Limits, Rows
-from cxl import CxlErrors
+from cxl import CxlErrors, Target
 from cxl.types.types import Schema, parse_type
 from operators.core.binding import Binding, ConfigPath
 from operators.core.delta import Delta
@@ -231,6 +231,9 @@ class _Problems:
 
     def cxl(self, errors: CxlErrors, path: ConfigPath, labels: Sequence[Any] = ()) -> None:
         self.messages.extend(f"{one.code}: {one.message}" for one in errors.diagnostics)
+
+    def program(self, path: ConfigPath, text: str, target: Target) -> None:
+        """Programs are of no interest here."""
 
     def similar(self, name: str, known: Sequence[str]) -> str | None:
         return None

@@ -69,11 +69,13 @@ def _method_call(check: Checker, node: ast.MethodCall, found: tuple[Builtin, ...
     entry = found[0]
     args = _arguments(check, entry, node.args, f"method '{node.name}'", node.name_span, element=element_of(receiver.type))
     if args is None or decimals.refuse_scale(check, entry, receiver.type, node, args):
+        check.note("method", node.name_span, node.name, builtins=found)
         return poison(check.at(node.span))
     parts = [(node.receiver, receiver), *zip(node.args, args, strict=True)]
     if entry.unites and decimals.refuse_floats(check, f"'{node.name}'", parts):
         return poison(check.at(node.span))
     type_ = _call_type(found, receiver.type, args)
+    check.note("method", node.name_span, node.name, type_, builtins=found)
     return tree.Call(type_, check.at(node.span), node.name, found, receiver, args)
 
 
@@ -173,10 +175,14 @@ def free(check: Checker, node: ast.FreeCall) -> tree.Expr:
     """`name(args)`: a function of this module, or an aggregate."""
     if node.name in check.functions:
         site = CallSite(node.name, node.args, node.name_span, node.span, check.module)
-        return function_call(check, check.functions[node.name], site)
+        value = function_call(check, check.functions[node.name], site)
+        check.note("function", node.name_span, node.name, value.type)
+        return value
     found = overloads(node.name, "aggregate")
     if found:
-        return _aggregate(check, node, found[0])
+        value = _aggregate(check, node, found[0])
+        check.note("aggregate", node.name_span, node.name, value.type, builtins=found[:1])
+        return value
     for arg in node.args:
         check.expr(arg)
     help = foreign_words.help_for(node.name) or did_you_mean(node.name, [*check.functions, *names("aggregate")])
@@ -288,7 +294,13 @@ def window_row(check: Checker, node: ast.MethodCall, member: str, span: Span) ->
     if target.window and _row_value(check, member, span) is None:
         help = did_you_mean(member, target.window_schema or target.schema)
         return check.error("CXL-R001", f"unknown field '{member}' in the rows of the window", span, help=help)
-    return _window_call(check, node, member)
+    value = _window_call(check, node, member)
+    variable = check.scope.find(member) if target.window_schema is None else None
+    if variable is not None:
+        check.note("local", span, member, variable.type, slot=variable.slot)
+    elif target.window:
+        check.note("field" if target.window_schema is None else "window field", span, member, value.type)
+    return value
 
 
 def _row_value(check: Checker, name: str, span: Span) -> tree.Expr | None:
@@ -305,6 +317,7 @@ def _window_call(check: Checker, node: ast.MethodCall, member: str | None) -> tr
     if not found:
         help = did_you_mean(node.name, names("window"))
         return check.error("CXL-W002", f"unknown window function '$window.{node.name}'", node.name_span, help=help)
+    check.note("window", node.name_span, node.name, builtins=found[:1])
     if not check.target.window:
         help = "declare analytic_window in the transform"
         return check.error("CXL-W001", f"'$window.{node.name}' needs a window", node.name_span, help=help)

@@ -11,6 +11,7 @@ from cxl.diagnostics.source import Span
 from cxl.syntax import ast
 from cxl.typed import tree
 from cxl.typed.modules import Module
+from cxl.typed.notes import Kind, Note
 from cxl.typed.target import Target
 from cxl.types import rules
 from cxl.types.types import Type
@@ -54,6 +55,7 @@ class Checker:
         inside: The construct around the current expression (emit, filter, let, aggregate, window, comprehension).
         emitting: The name whose emit is being checked.
         calling: The functions whose bodies are being checked, outermost first.
+        notes: Collects what names mean; None: nobody asks.
     """
 
     target: Target
@@ -70,6 +72,7 @@ class Checker:
     place: Span | None = None
     inside: str = "emit"
     emitting: str | None = None
+    notes: list[Note] | None = None
 
     def expr(self, node: ast.Expr) -> tree.Expr:
         """Return the typed form of an expression."""
@@ -105,6 +108,17 @@ class Checker:
         variable = self.define(name, type_)
         self.uses.elements.add(variable.slot)
         return variable
+
+    def note(self, kind: Kind, span: Span, name: str, type: Type | None = None, **more: Any) -> None:
+        """Note what a name means, where somebody asks. Names of bodies that are inlined have no place here."""
+        if self.notes is not None and self.place is None:
+            self.notes.append(Note(kind, span, name, type, **more))
+
+    def note_field(self, span: Span, value: tree.Expr, qualifier: str | None = None) -> None:
+        """Note a field that a name was found to be."""
+        if isinstance(value, tree.Field):
+            kind: Kind = "field" if self.resolver.target is self.target else "window field"
+            self.note(kind, span, value.name, value.type, qualifier=qualifier)
 
     def error(self, code: str, message: str, span: Span, *, help: str = "", labels: tuple[Label, ...] = ()) -> tree.Literal:
         """Record an error and return the literal that replaces the expression."""

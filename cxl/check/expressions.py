@@ -42,11 +42,18 @@ def _name(check: Checker, node: ast.Name) -> tree.Expr:
     """A bare name."""
     variable = check.scope.find(node.name)
     if variable is not None and not _is_result(check, variable):
+        check.note("local", node.span, node.name, variable.type, slot=variable.slot)
         return variable.read(check.at(node.span))
     if check.module is not None and node.name in check.module.constants:
-        return imports.constant(check, check.module, node.name, node.span)
+        value = imports.constant(check, check.module, node.name, node.span)
+        check.note("constant", node.span, node.name, value.type)
+        return value
     span = check.at(node.span)
-    return check.resolver.field(node.name, span) or check.resolver.unknown(node.name, span, check.scope, emits=node.name == check.emitting)
+    found = check.resolver.field(node.name, span)
+    if found is None:
+        return check.resolver.unknown(node.name, span, check.scope, emits=node.name == check.emitting)
+    check.note_field(node.span, found)
+    return found
 
 
 def _is_result(check: Checker, variable: Variable) -> bool:
@@ -196,7 +203,7 @@ def _member(check: Checker, node: ast.Member) -> tree.Expr:
     if declared is not None:
         return declared
     if isinstance(node.receiver, ast.Name) and _is_qualifier(check, node.receiver.name):
-        return check.resolver.qualified(node.receiver.name, node.name, check.at(node.span), check.at(node.name_span))
+        return _qualified(check, node.receiver, node.name, node, node.name_span)
     if calls.is_row_call(node.receiver):
         return calls.window_row(check, node.receiver, node.name, node.name_span)
     return _map_member(check, node)
@@ -210,9 +217,28 @@ def _declared_path(check: Checker, node: ast.Member) -> tree.Expr | None:
     if _is_qualifier(check, names[0]):
         rest = ".".join(names[1:])
         known = len(names) > 2 and rest in check.target.inputs[names[0]]
-        return check.resolver.qualified(names[0], rest, check.at(node.span), check.at(node.name_span)) if known else None
+        first = _first_member(node)
+        return _qualified(check, first.receiver, rest, node, Span(first.name_span.start, node.name_span.end)) if known else None
     whole = ".".join(names)
-    return check.resolver.field(whole, check.at(node.span)) if check.resolver.declares(whole) else None
+    found = check.resolver.field(whole, check.at(node.span)) if check.resolver.declares(whole) else None
+    if found is not None:
+        check.note_field(node.span, found)
+    return found
+
+
+def _first_member(node: ast.Member) -> ast.Member:
+    """The innermost link of a chain of members: `a.b` of `a.b.c`."""
+    while isinstance(node.receiver, ast.Member):
+        node = node.receiver
+    return node
+
+
+def _qualified(check: Checker, qualifier: Any, name: str, node: ast.Member, name_span: Span) -> tree.Expr:
+    """A field of an input, with its qualifier."""
+    check.note("qualifier", qualifier.span, qualifier.name)
+    found = check.resolver.qualified(qualifier.name, name, check.at(node.span), check.at(node.name_span))
+    check.note_field(name_span, found, qualifier.name)
+    return found
 
 
 def _is_qualifier(check: Checker, name: str) -> bool:
@@ -234,6 +260,8 @@ def _system_member(check: Checker, root: ast.SystemRoot, path: list[ast.Member])
         value, used = written.read(check.at(path[0].span)), 1
     else:
         value, used = check.resolver.system(root, [(link.name, check.at(link.name_span)) for link in path])
+    if used and not isinstance(value, tree.Literal):
+        check.note("system", root.span.to(path[used - 1].name_span), ".".join((root.namespace, *(link.name for link in path[:used]))), value.type)
     for link in path[used:]:
         value = tree.Member(ANY, check.at(link.span), value, link.name)
     return value

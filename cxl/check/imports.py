@@ -28,6 +28,7 @@ def use(check: Checker, node: ast.Use) -> None:
         check.error("CXL-R006", f"unknown module '{'.'.join(node.path)}'", node.span, help=str(missing))
         return
     check.aliases[alias] = module
+    check.note("module", node.span, module.name)
     check.uses.modules[module.name] = module
     check.findings.add(module_errors(check, module))
 
@@ -35,13 +36,15 @@ def use(check: Checker, node: ast.Use) -> None:
 def _check_definitions(check: Checker, module: Module, findings: Findings) -> None:
     """Check the definitions of a module. Calls of functions with errors report nothing more."""
     before = check.uses.parts
+    own = check.module is module  # else the module is another text than the program
     for constant in module.constants.values():
         check.uses.parts = 0
-        _inner(check, module, findings, f"{module.name}::{constant.name}").expr(constant.value)
+        inner = _inner(check, module, findings, f"{module.name}::{constant.name}", noting=own)
+        inner.note("let", constant.name_span, constant.name, inner.expr(constant.value).type)
     for function in module.functions.values():
         key, found = f"{module.name}::{function.name}", Findings()
         check.uses.parts = 0
-        _define_params(_inner(check, module, found, key), function, None).expr(function.body)
+        _define_params(_inner(check, module, found, key, noting=own), function, None).expr(function.body)
         findings.add(found.all)
         check.uses.broken |= {key} if found.failed else set()
     check.uses.parts = before
@@ -60,19 +63,24 @@ def define_function(check: Checker, node: ast.Fn) -> None:
     check.functions[node.name] = node
     found, before = Findings(), check.uses.parts
     check.uses.parts = 0
-    _define_params(_inner(check, None, found, node.name), node, None).expr(node.body)
+    _define_params(_inner(check, None, found, node.name, noting=True), node, None).expr(node.body)
     check.uses.parts = before
     check.findings.add(found.all)
     check.uses.broken |= {node.name} if found.failed else set()
 
 
-def _inner(check: Checker, module: Module | None, findings: Findings, key: str, place: Span | None = None) -> Checker:
-    """A checker for a body. It sees parameters, the module's constants and functions, and no fields."""
+def _inner(check: Checker, module: Module | None, findings: Findings, key: str, place: Span | None = None, *, noting: bool = False) -> Checker:
+    """A checker for a body. It sees parameters, the module's constants and functions, and no fields.
+
+    Args:
+        noting: Whether the body is a part of the text whose names are noted.
+    """
     target = Target(system=check.target.system, modules=check.target.modules, mode="expression")
     inner = Checker(target, findings, Resolver(target, findings), check.visitors, uses=check.uses, place=place, module=module)
     inner.functions = module.functions if module else check.functions
     inner.aliases = {} if module else check.aliases
     inner.calling = (*check.calling, key)
+    inner.notes = check.notes if noting else None
     return inner
 
 
@@ -101,7 +109,12 @@ def module_member(check: Checker, node: ast.ModuleMember) -> tree.Expr:
         help = did_you_mean(node.alias, check.aliases) or f"use a.module as {node.alias}"
         return check.error("CXL-R006", f"unknown module '{node.alias}'", node.alias_span, help=help)
     module = check.aliases[node.alias]
-    return poison(check.at(node.span)) if module is None else _member_of(check, module, node)
+    check.note("alias", node.alias_span, node.alias)
+    if module is None:
+        return poison(check.at(node.span))
+    value = _member_of(check, module, node)
+    check.note("member", node.name_span, node.name, value.type, qualifier=node.alias)
+    return value
 
 
 def _member_of(check: Checker, module: Module, node: ast.ModuleMember) -> tree.Expr:

@@ -34,7 +34,9 @@ def check_statements(check: Checker, nodes: tuple[ast.Statement, ...], emitted: 
 def _let(check: Checker, node: ast.Let, emitted: Emitted) -> tree.Statement:
     check.inside = "let"
     value = check.expr(node.value)
-    return tree.Let(node.span, node.name, check.define(node.name, value.type, value).slot, value)
+    slot = check.define(node.name, value.type, value).slot
+    check.note("let", node.name_span, node.name, value.type, slot=slot)
+    return tree.Let(node.span, node.name, slot, value)
 
 
 def _emit(check: Checker, node: ast.Emit, emitted: Emitted) -> tree.Statement:
@@ -46,6 +48,7 @@ def _emit(check: Checker, node: ast.Emit, emitted: Emitted) -> tree.Statement:
     check.uses.emits.setdefault(node.name, node.name_span)
     variable = check.define(node.name, value.type, value)
     emitted[node.name] = variable
+    check.note("emit", node.name_span, node.name, value.type, slot=variable.slot)
     check.uses.results.add(variable.slot)
     return tree.Emit(node.span, node.name, variable.slot, value)
 
@@ -61,6 +64,7 @@ def _emit_all(check: Checker, node: ast.EmitAll, emitted: Emitted) -> list[tree.
     if check.scope.outer is not None:
         check.error("CXL-R012", f"'emit {node.name}.*' does not belong into emit each", node.span, help="put it before the block")
         return []
+    check.note("qualifier", node.name_span, node.name)
     span = Span(node.name_span.start, node.span.end)
     twice = [name for name in inputs[node.name] if name in check.uses.emits]
     if twice:
@@ -88,6 +92,7 @@ def _emit_meta(check: Checker, node: ast.EmitMeta, emitted: Emitted) -> tree.Sta
     _refuse_in_aggregate(check, node, "emit meta")
     check.inside = "emit"
     value = check.expr(node.value)
+    check.note("meta", node.name_span, node.name, value.type)
     return tree.EmitMeta(node.span, node.name, check.define(f"$meta.{node.name}", value.type, value).slot, value)
 
 

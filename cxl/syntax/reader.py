@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from threading import RLock
 from typing import Any
 
 from lark import Token, UnexpectedToken
@@ -16,13 +17,16 @@ from cxl.syntax.nesting_limit import MAX_EACH
 from cxl.syntax.tables import BUILDER, CONTEXT_WORDS, parser
 from cxl.values.nested import MAX_NESTED
 
+_ONE_AT_A_TIME = RLock()
+"""The builder of the tree knows the text that is being read, so threads take turns."""
 _STATEMENTS = frozenset({"LET", "EMIT", "FILTER", "DISTINCT", "TRACE", "USE", "FN"})
 
 
 def read(text: str, start: str) -> tuple[Any, tuple[Diagnostic, ...]]:
     """The statements of a text (start "program") or its expression (start "expression"), and what is wrong with it."""
-    reader = _Reader(text, start)
-    return reader.run(), tuple(reader.errors)
+    with _ONE_AT_A_TIME:
+        reader = _Reader(text, start)
+        return reader.run(), tuple(reader.errors)
 
 
 def tokens_of(text: str) -> list[Token]:

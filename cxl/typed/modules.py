@@ -79,7 +79,7 @@ class Modules:
     @classmethod
     def under(cls, folder: Path) -> "Modules":
         """Return the modules below a rules folder: `use shared.dates` is `<folder>/shared/dates.cxl`."""
-        return cls(lambda path: _read_file(folder.joinpath(*path).with_suffix(".cxl")))
+        return cls(lambda path: read_file(folder.joinpath(*path).with_suffix(".cxl")))
 
     @classmethod
     def of(cls, texts: dict[str, str]) -> "Modules":
@@ -103,7 +103,8 @@ class Modules:
         return self._loaded[path]
 
 
-def _read_file(file: Path) -> tuple[str, str]:
+def read_file(file: Path) -> tuple[str, str]:
+    """Return the text of a module's file, and the file. Raises ModuleMissing."""
     try:
         data = file.read_bytes()
         if len(data) > MAX_BYTES:

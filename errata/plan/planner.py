@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from errata.core.diagnostics import did_you_mean, raise_errors
+from errata.core.diagnostics import Diagnostic, did_you_mean, raise_errors
 from errata.plan.correlation import splitting, takers
 from errata.plan.expectations import with_expectations
 from errata.plan.plan import Node, Plan
@@ -18,6 +18,7 @@ from errata.project.compositions.expand import EnclosingPipeline, Expansion, exp
 from errata.project.correction_files import read_corrections
 from errata.project.findings import Findings, NodeReporter
 from errata.project.model import PipelineFile, check_paths, receiver_fault
+from errata.project.texts import SAVED, Texts
 from errata.project.validation import model_problems
 from errata.project.variables import declared_variables
 from errata.yaml import Document
@@ -39,18 +40,47 @@ OF_VARIABLES = ("E174", "E200")
 """Codes about undeclared variables."""
 
 
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What is known of a pipeline, whatever is wrong with it.
+
+    Attributes:
+        specs: The nodes that could be read, in topological order.
+        nodes: The bound nodes.
+        guesses: The likely rows of the nodes that could not be bound.
+    """
+
+    model: PipelineFile
+    settings: PipelineSettings
+    expansion: Expansion
+    specs: Mapping[str, NodeSpec]
+    nodes: dict[str, Node]
+    guesses: Mapping[str, RowType]
+
+
 def make_plan(
     document: Document, settings: PipelineSettings, variables: Mapping[str, Any], findings: Findings, *,
-    environment: Mapping[str, str] | None = None, layers: Layers | None = None,
+    environment: Mapping[str, str] | None = None, layers: Layers | None = None, texts: Texts = SAVED,
 ) -> Plan:  # fmt: skip
-    """The plan of a document. `variables` are overrides by name, `layers` what a channel gives to parameters.
+    """The plan of a document. `variables` are overrides by name, `layers` what a channel gives to parameters, `texts` how files are read.
 
     Raises PipelineErrors with everything that is wrong.
     """
-    model = read_model(document, findings)
-    if model is None:
+    draft = make_draft(document, settings, variables, findings, environment=environment, layers=layers, texts=texts)
+    if draft is None:
         raise_errors(findings.diagnostics)
         raise AssertionError("a pipeline that is no model has a diagnostic")
+    return finished(draft, document, findings)
+
+
+def make_draft(
+    document: Document, settings: PipelineSettings, variables: Mapping[str, Any], findings: Findings, *,
+    environment: Mapping[str, str] | None = None, layers: Layers | None = None, texts: Texts = SAVED,
+) -> Draft | None:  # fmt: skip
+    """The nodes of a document as far as they can be bound, None where it is no pipeline. What is wrong goes to the findings."""
+    model = read_model(document, findings)
+    if model is None:
+        return None
     settings = replace(
         settings,
         variables=declared_variables(document, variables, findings),
@@ -58,19 +88,31 @@ def make_plan(
         fail_fast=model.error_handling.strategy == "fail_fast",
     )
     check_paths(document, model, settings, findings)
-    expansion = expand(document, EnclosingPipeline(findings, settings.variables, environment, layers or {}))
+    expansion = expand(document, EnclosingPipeline(findings, settings.variables, environment, layers or {}, texts))
     ordered = _ordered(with_expectations(_unique(expansion.specs, findings), expansion), expansion, findings)
     settings = replace(settings, corrections=read_corrections(ordered, settings, findings))
-    nodes = bind_all(ordered, settings, findings, expansion)
-    check_whole(nodes, findings)
-    check_dlq(document, model, nodes, findings)
-    check_notifications(document, model, nodes, findings)
-    raise_errors(findings.diagnostics if _declares(document.value) else [one for one in findings.diagnostics if one.code not in OF_VARIABLES])
+    bound = bind_all(ordered, settings, findings, expansion)
+    check_whole(bound.nodes, findings)
+    check_dlq(document, model, bound.nodes, findings)
+    check_notifications(document, model, bound.nodes, findings)
+    return Draft(model, settings, expansion, {spec.name: spec for spec in ordered}, bound.nodes, bound.guesses)
+
+
+def finished(draft: Draft, document: Document, findings: Findings) -> Plan:
+    """The plan of a draft. Raises PipelineErrors with everything that is wrong."""
+    raise_errors(reported(document, findings))
+    model, nodes, expansion = draft.model, draft.nodes, draft.expansion
     parameters = {name: call.body.parameters for name, call in expansion.calls.items()}
-    plan = Plan(model, settings, with_hidden_columns(nodes, record_scope=model.error_handling.retraction_scope == "record"), parameters, expansion.outputs)
+    hidden = with_hidden_columns(nodes, record_scope=model.error_handling.retraction_scope == "record")
+    plan = Plan(model, draft.settings, hidden, parameters, expansion.outputs)
     check_source_names(plan, findings)
     raise_errors(findings.diagnostics)
     return plan
+
+
+def reported(document: Document, findings: Findings) -> list[Diagnostic]:
+    """The findings without those that only follow from declarations of variables that cannot be read."""
+    return findings.diagnostics if _declares(document.value) else [one for one in findings.diagnostics if one.code not in OF_VARIABLES]
 
 
 def _declares(value: Any) -> bool:
@@ -211,7 +253,7 @@ def _report_cycles(above: Mapping[str, Collection[str]], by_name: Mapping[str, N
 
 
 @dataclass(slots=True)
-class _Progress:
+class Bound:
     """Bound nodes. `unsure`: nodes with problems and everything downstream of them; `guesses`: likely rows of nodes that could not be bound."""
 
     nodes: dict[str, Node] = field(default_factory=dict)
@@ -241,12 +283,15 @@ class _Progress:
             self.unsure.add(spec.name)
 
 
-def bind_all(specs: list[NodeSpec], settings: PipelineSettings, findings: Findings, expansion: Expansion) -> dict[str, Node]:
+def bind_all(specs: list[NodeSpec], settings: PipelineSettings, findings: Findings, expansion: Expansion, given: Mapping[str, RowType] | None = None) -> Bound:
     """Bind nodes in order, nodes of the init phase first.
 
     A node downstream of a problem is bound to the likely rows, so only its own problems are reported.
+
+    Args:
+        given: Rows of inputs that are no nodes.
     """
-    bound = _Progress()
+    bound = Bound(guesses=dict(given or {}))
     sources: dict[str, tuple[str, ...]] = {}
     scoping = Scoping(specs, settings, expansion.bodies)
     scoping.check_init(findings)
@@ -260,10 +305,11 @@ def bind_all(specs: list[NodeSpec], settings: PipelineSettings, findings: Findin
         bound.note(spec, rows, _bound(spec, rows, _knowing(bound.sure, Binding((), settings, reporter, above, variables=scoping.of(spec))), scoping))
     _keep_promises(expansion, bound.sure, findings)
     _tell_shadowed(expansion, bound.nodes)
-    return _fed_first(bound, findings)
+    bound.nodes = _fed_first(bound, findings)
+    return bound
 
 
-def _fed_first(bound: _Progress, findings: Findings) -> dict[str, Node]:
+def _fed_first(bound: Bound, findings: Findings) -> dict[str, Node]:
     """Order nodes so that each of the init phase comes after the ones whose variables it reads. Nodes that wait for each other are reported, if they are sure."""
     nodes, sure = bound.nodes, bound.sure
     above = {name: [one for one in (*(ref for ref, _ in node.inputs), *node.feeds.values()) if one in sure] for name, node in sure.items()}

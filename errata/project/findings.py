@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from cxl import CxlErrors
+from cxl import CxlErrors, Target
 from errata.core.diagnostics import Diagnostic, Label, did_you_mean, from_cxl
 from errata.yaml import Document
 from operators.core.binding import ConfigPath
@@ -12,11 +12,23 @@ SECRETIVE = frozenset({"E601"})
 """Codes of errors whose line may have a secret, so that it is not shown."""
 
 
+@dataclass(frozen=True, slots=True)
+class CxlText:
+    """A CXL text of a node, its place in the file, and what it is compiled against."""
+
+    document: Document
+    path: ConfigPath
+    node: str
+    text: str
+    target: Target
+
+
 @dataclass(slots=True)
 class Findings:
-    """All diagnostics of one planning."""
+    """All diagnostics of one planning, and the CXL texts that were compiled."""
 
     diagnostics: list[Diagnostic] = field(default_factory=list)
+    programs: list[CxlText] = field(default_factory=list)
 
     @property
     def failed(self) -> bool:
@@ -58,6 +70,10 @@ class NodeReporter:
         """
         found = (from_cxl(one, node=self.name) for one in errors.diagnostics)
         self.findings.diagnostics.extend(replace(one, labels=(*one.labels, *labels)) if labels else one for one in found)
+
+    def program(self, path: ConfigPath, text: str, target: Target) -> None:
+        """Keep a CXL text, with its place in the file."""
+        self.findings.programs.append(CxlText(self.document, (*self.path, *path), self.name, text, target))
 
     def similar(self, name: str, known: Sequence[str]) -> str | None:
         """Return a did-you-mean line for a name, or None."""

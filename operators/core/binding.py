@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from cxl import CxlErrors, Program, SystemTypes, compile_program
+from cxl import CxlErrors, Program, SystemTypes, Target, compile_for
 from cxl.diagnostics.diagnostics import Diagnostic
 from cxl.diagnostics.source import Origin
 from cxl.syntax import ast
@@ -35,6 +35,9 @@ class Problems(Protocol):
 
     def cxl(self, errors: CxlErrors, path: ConfigPath, labels: Sequence[Any] = ()) -> None:
         """Report the diagnostics of a CXL text at `path`. `labels`: further places to point at."""
+
+    def program(self, path: ConfigPath, text: str, target: Target) -> None:
+        """Take note of the CXL text at `path`, and of what it is compiled against."""
 
     def similar(self, name: str, known: Sequence[str]) -> str | None:
         """A did-you-mean line for a name, or None."""
@@ -77,8 +80,11 @@ class Binding:
         """
         origin = None if generated or spec.document is None else spec.document.origin((*spec.path, *path))
         given = self.input.data if schema is None else schema
+        aim = Target(schema=given, mode=mode, system=self.system(), modules=self.settings.modules, **target)
+        if origin is not None:
+            self.problems.program(path, text, aim)
         try:
-            program = compile_program(text, given, mode=mode, origin=origin, system=self.system(), modules=self.settings.modules, **target)
+            program = compile_for(text, aim, origin)
             self.reads.update(program.reads_system)
             self.modules.update({module.name: module.normal_text() for module in program.modules})
             if program.warnings and not generated:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from errata.core.diagnostics import PipelineErrors
 from errata.project.findings import Findings
 from errata.project.nodes import RawNode, named_nodes, raw_nodes, read_node
-from errata.yaml import Document, read_yaml
+from errata.project.texts import SAVED, Texts
+from errata.yaml import Document
 from operators.core.settings import InputRef, NodeSpec, Variable
 from operators.expect.config import Placed
 
@@ -61,6 +62,7 @@ class Expansion:
         calls: The compositions by name.
         outputs: The node behind each output port, by `name.port`; the first port's also by name alone.
         expected: The expectations of compositions.
+        documents: The files of the compositions, in the order in which they are read.
     """
 
     specs: list[NodeSpec] = field(default_factory=list)
@@ -71,16 +73,18 @@ class Expansion:
     calls: dict[str, Call] = field(default_factory=dict)
     outputs: dict[str, str] = field(default_factory=dict)
     expected: list[ExpectedRows] = field(default_factory=list)
+    documents: list[Document] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class EnclosingPipeline:
-    """What all levels share. `layers`: a channel's values for parameters."""
+    """What all levels share. `layers`: a channel's values for parameters; `texts`: how files are read."""
 
     findings: Findings
     variables: Variables
     environment: Mapping[str, str] | None = None
     layers: Layers = field(default_factory=dict)
+    texts: Texts = SAVED
 
 
 def expand(document: Document, pipeline: EnclosingPipeline) -> Expansion:
@@ -160,7 +164,7 @@ class _Level:
             reporter.report("E101", f"composition '{raw.name}' names no file", (), help="use: ./compositions/name.comp.yaml")
             return None
         path = Path(normpath(Path(self.document.file).parent / use))
-        if not path.is_file():
+        if not self.pipeline.texts.exists(path):
             reporter.report("E101", f"there is no composition file {path}", ("use",), help="'use' is relative to the file that holds it")
             return None
         if path.resolve() in self.trail or len(self.trail) > DEEPEST:
@@ -168,11 +172,12 @@ class _Level:
             reporter.report("E107", f"composition '{raw.name}' reaches itself: {names}", ("use",))
             return None
         try:
-            document = read_yaml(path, env=self.pipeline.environment)
+            document = self.pipeline.texts.yaml(path, self.pipeline.environment)
         except PipelineErrors as errors:
             self.pipeline.findings.diagnostics.extend(errors.diagnostics)
             return None
         self.pipeline.findings.diagnostics.extend(document.diagnostics)
+        self.result.documents.append(document)
         return document
 
     # -- placing
