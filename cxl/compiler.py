@@ -46,14 +46,14 @@ def compile_for(text: str, target: Target, origin: Origin | None = None, *, note
     findings = Findings()
     findings.add(parsed.errors)
     home = origin or TextOrigin(text)
-    program = _checked(text, parsed, target, findings, home, notes) if parsed.statements or parsed.expression or not parsed.errors else None
+    program = _checked(text, parsed, target, findings, home, notes=notes) if parsed.statements or parsed.expression or not parsed.errors else None
     found = findings.located(text, home)
     if program is None or findings.failed:
         raise CxlErrors(one for one in found if one.severity == "error")
     return replace(program, warnings=found)
 
 
-def _checked(text: str, parsed: Parsed, target: Target, findings: Findings, home: Origin, notes: list[Note] | None) -> Program:
+def _checked(text: str, parsed: Parsed, target: Target, findings: Findings, home: Origin, *, notes: list[Note] | None = None) -> Program:
     resolver = Resolver(target, findings, defined_later(parsed.statements))
     check = Checker(target, findings, resolver, VISITORS, notes=notes)
     emitted: Emitted = {}

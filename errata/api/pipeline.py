@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cxl.types.types import parse_type
 from errata.api.on_demand import (
     amendments,
     compact,
@@ -29,22 +26,15 @@ from errata.api.on_demand import (
     verify,
     why,
 )
-from errata.core.diagnostics import Diagnostic, raise_errors
-from errata.core.env_references import note_secret, process_environment
+from errata.core.diagnostics import Diagnostic
+from errata.core.env_references import process_environment
 from errata.core.options import Correction, EngineOptions, LogFilter, Restatement, RunOptions
-from errata.plan.own_files import ProtectedFiles, check_targets
+from errata.plan.opening import Choices, open_pipeline, pipeline_name, state_place
 from errata.plan.pipeline import LoadedPipeline
 from errata.plan.plan import Plan
-from errata.plan.planner import make_plan
-from errata.plan.source_inputs import fetched_below
-from errata.project.channels.files import find_channel, load_channel
-from errata.project.channels.overlay import Overlay, apply
-from errata.project.findings import Findings
-from errata.project.variables import precision_of, read_value
-from errata.project.workspace import Workspace, find_workspace
-from errata.yaml import Document, read_yaml
-from operators.core.settings import PipelineSettings
-from storage.state.location import State, state_of
+from errata.project.workspace import find_workspace
+from errata.yaml import read_yaml
+from storage.state.location import State
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -74,34 +64,9 @@ def load(
     `variables` override declared ones (`{"pipeline.cutoff": 10}`) with values of their types or texts of them, None is null; `base_dir` is where relative paths of the pipeline start.
     Raises PipelineErrors with every independent problem; nothing is read but the project's own files.
     """
-    from cxl.typed.modules import Modules
-
-    file = Path(path)
-    variables_of_process = process_environment(environment)
-    document = read_yaml(file, env=variables_of_process)
-    findings = Findings(list(document.diagnostics))
-    workspace = find_workspace(file)
-    findings.diagnostics.extend(workspace.warnings)
-    overlay = None if channel is None else _channel_overlay(channel, document, file, workspace.folder, environment)
-    findings.diagnostics.extend(overlay.diagnostics if overlay else ())
-    folder = Path(base_dir).resolve() if base_dir else file.resolve().parent
-    rules = _rules_folder(rules_path, document.value, (folder, file.resolve().parent, workspace.folder))
-    name = _pipeline_name(document.value)
-    place = _state(name, workspace, state)
-    given = dict(variables or {})
-    settings = PipelineSettings(
-        name, folder, fetched=fetched_below(place), connections=workspace.connections(variables_of_process), stores=workspace.stores(variables_of_process), allow_absolute_paths=allow_absolute_paths,
-        channel=overlay.channel if overlay else None, modules=Modules.under(rules),
-        source_defaults=_source_defaults(overlay, given) if overlay else {},
-    )  # fmt: skip
-    databases, stores = settings.connections.values(), settings.stores.connections
-    for secret in chain(*(one.secrets() for one in databases), *(one.secrets() for one in stores)):
-        note_secret(secret)
-    plan = make_plan(document, settings, given, findings, environment=variables_of_process, layers=overlay.layers if overlay else {})
-    plan = replace(plan, workspace=workspace, files=(file, *([Path(overlay.file)] if overlay else [])))
-    findings.diagnostics.extend(check_targets(ProtectedFiles(plan, place, inputs=False), document))
-    raise_errors(findings.diagnostics)
-    return Pipeline(LoadedPipeline(plan, place, tuple(findings.diagnostics), document))
+    choices = Choices(channel, variables, base_dir, environment, rules_path, allow_absolute_paths, state)
+    opened = open_pipeline(Path(path), choices)
+    return Pipeline(opened.loaded(opened.draft()))
 
 
 def stored(path: str | Path, state: str | None = None) -> Snapshot | None:
@@ -118,7 +83,7 @@ def stored(path: str | Path, state: str | None = None) -> Snapshot | None:
     found = re.search(r"^pipeline:\s*(?:\n(?:[ \t]+.*\n)*?[ \t]+|\{(?:[^}]*,)?\s*)name:[ \t]*[\"']?([A-Za-z0-9_.-]+)", text, re.MULTILINE)
     if not found:
         return None
-    place = _state(found[1], find_workspace(file), state)
+    place = state_place(found[1], find_workspace(file), state)
     reading = Snapshot(found[1], place, None)
     return reading if reading.head is not None else None
 
@@ -126,42 +91,8 @@ def stored(path: str | Path, state: str | None = None) -> Snapshot | None:
 def state_for(path: str | Path, state: str | None = None) -> State:
     """Where the state of a pipeline file is, whether the file can be planned or not. Raises PipelineErrors for a file that cannot be read."""
     file = Path(path)
-    name = _pipeline_name(read_yaml(file, env=process_environment(None)).value)
-    return _state(name, find_workspace(file), state)
-
-
-def _state(name: str, workspace: Workspace, given: str | None) -> State:
-    """Where the state of a pipeline is: what was given goes before the environment, that before the workspace's file."""
-    return state_of(name, workspace.folder, named=given or os.environ.get("ERRATA_STATE") or None, configured=workspace.settings.state.path)
-
-
-def _pipeline_name(value: Any) -> str:
-    block = value.get("pipeline") if isinstance(value, dict) else None
-    return str(block.get("name", "")) if isinstance(block, dict) else ""
-
-
-def _rules_folder(given: str | Path | None, value: Any, folders: Sequence[Path]) -> Path:
-    """`--rules-path`, else `pipeline.rules_path` below the first folder, else the first folder's `rules/` that exists."""
-    if given is not None:
-        return Path(given)
-    block = value.get("pipeline") if isinstance(value, dict) else None
-    configured = block.get("rules_path") if isinstance(block, dict) else None
-    if isinstance(configured, str):
-        return folders[0] / configured
-    return next((place for folder in folders if (place := folder / "rules").is_dir()), folders[0] / "rules")
-
-
-def _channel_overlay(channel: Any, document: Document, file: Path, workspace: Path, environment: str | None) -> Overlay:
-    """A channel laid over the pipeline's document."""
-    variables = process_environment(environment)
-    loaded = load_channel(find_channel(channel, file, workspace, env=variables), env=variables)
-    return apply(loaded, document, file, workspace, environment)
-
-
-def _source_defaults(overlay: Overlay, given: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
-    """The defaults of `$source` variables that a channel gives to single sources, as values; it has checked them. The command line goes before it."""
-    channels = {key: one for key, one in overlay.source_variables.items() if f"source.{key[1]}" not in given}
-    return {key: read_value(default, parse_type(type_).base, precision_of(type_)) for key, (type_, default) in channels.items()}
+    name = pipeline_name(read_yaml(file, env=process_environment(None)).value)
+    return state_place(name, find_workspace(file), state)
 
 
 class Pipeline:

@@ -58,21 +58,6 @@ class Draft:
     guesses: Mapping[str, RowType]
 
 
-def make_plan(
-    document: Document, settings: PipelineSettings, variables: Mapping[str, Any], findings: Findings, *,
-    environment: Mapping[str, str] | None = None, layers: Layers | None = None, texts: Texts = SAVED,
-) -> Plan:  # fmt: skip
-    """The plan of a document. `variables` are overrides by name, `layers` what a channel gives to parameters, `texts` how files are read.
-
-    Raises PipelineErrors with everything that is wrong.
-    """
-    draft = make_draft(document, settings, variables, findings, environment=environment, layers=layers, texts=texts)
-    if draft is None:
-        raise_errors(findings.diagnostics)
-        raise AssertionError("a pipeline that is no model has a diagnostic")
-    return finished(draft, document, findings)
-
-
 def make_draft(
     document: Document, settings: PipelineSettings, variables: Mapping[str, Any], findings: Findings, *,
     environment: Mapping[str, str] | None = None, layers: Layers | None = None, texts: Texts = SAVED,

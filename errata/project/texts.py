@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cxl.typed.modules import Modules, ModuleMissing, read_file
+from cxl.typed.modules import ModuleMissing, Modules, read_file
 from errata.yaml import Document, parse_yaml, read_yaml
 
 
