@@ -1,6 +1,7 @@
 """From text to syntax tree. The grammar is `grammar.lark`; lark is imported when the first text is parsed."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from cxl.diagnostics.diagnostics import Diagnostic
@@ -27,6 +28,19 @@ class Parsed:
 
 def parse_program(text: str) -> Parsed:
     """The statements of a program or a module, and every independent error. A statement with an error is left out."""
+    return _remembered(text) if len(text) <= _REMEMBERED else _parse(text)
+
+
+_REMEMBERED = 4096
+"""How long a text may be whose tree is kept for the next one who asks."""
+
+
+@lru_cache(maxsize=1024)
+def _remembered(text: str) -> Parsed:
+    return _parse(text)
+
+
+def _parse(text: str) -> Parsed:
     from cxl.syntax.reader import read
 
     ensure_room()

@@ -30,6 +30,7 @@ class Module:
     statements: tuple[ast.Statement, ...]
     errors: tuple[Diagnostic, ...]
     file: str = ""
+    text: str = ""
 
     @property
     def names(self) -> list[str]:
@@ -43,11 +44,12 @@ class Module:
 
 def read_module(name: str, text: str, file: str = "") -> Module:
     """Parse the text of a module, which holds only fn and let."""
-    parsed = parse_program(text.removeprefix("\ufeff"))
-    origin = TextOrigin(text.removeprefix("\ufeff"), file)
+    text = text.removeprefix("\ufeff")
+    parsed = parse_program(text)
+    origin = TextOrigin(text, file)
     findings = Findings()
     functions, constants = _definitions(parsed, findings)
-    return Module(name, origin, functions, constants, parsed.statements, findings.located(text, origin), file)
+    return Module(name, origin, functions, constants, parsed.statements, findings.located(text, origin), file, text)
 
 
 def _definitions(parsed: Parsed, findings: Findings) -> tuple[dict[str, ast.Fn], dict[str, ast.Let]]:
@@ -89,6 +91,11 @@ class Modules:
     @cached_property
     def _loaded(self) -> dict[tuple[str, ...], Module]:
         return {}
+
+    @property
+    def loaded(self) -> tuple[Module, ...]:
+        """The modules that were read."""
+        return tuple(self._loaded.values())
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ def _of(node: Node, found: Mapping[str, Lineage]) -> Lineage:
     if node.is_output:
         projection: Any = getattr(node.operator, "projection")  # noqa: B009 - outputs alone have one
         return {name: _behind(source, above) for name, source, _ in projection.written}
-    program = _program(node.operator)
+    program = program_of(node.operator)
     computed = origins(program) if program else {}
     return {name: _all(computed[name], above) if name in computed else _behind(name, above) for name in names}
 
@@ -40,7 +40,8 @@ def _entries(node: Node) -> tuple[str, ...]:
     return node.entries or ("",) * len(node.inputs)
 
 
-def _program(operator: Any) -> Program | None:
+def program_of(operator: Any) -> Program | None:
+    """Return the program that computes an operator's columns; None for one that computes none."""
     logic = getattr(operator, "logic", operator)
     found: Program | None = getattr(logic, "program", None) or getattr(logic, "body", None)
     return found

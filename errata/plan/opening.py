@@ -93,7 +93,7 @@ def open_pipeline(file: Path, choices: Choices, findings: Findings | None = None
     findings.diagnostics.extend(document.diagnostics)
     workspace = find_workspace(file)
     findings.diagnostics.extend(workspace.warnings)
-    overlay = None if choices.channel is None else _channel_overlay(choices.channel, document, file, workspace.folder, choices.environment)
+    overlay = None if choices.channel is None else _channel_overlay(choices, document, file, workspace.folder)
     findings.diagnostics.extend(overlay.diagnostics if overlay else ())
     folder = Path(choices.base_dir).resolve() if choices.base_dir else file.resolve().parent
     rules = _rules_folder(choices.rules_path, document.value, (folder, file.resolve().parent, workspace.folder))
@@ -132,11 +132,11 @@ def _rules_folder(given: str | Path | None, value: Any, folders: Sequence[Path])
     return next((place for folder in folders if (place := folder / "rules").is_dir()), folders[0] / "rules")
 
 
-def _channel_overlay(channel: Any, document: Document, file: Path, workspace: Path, environment: str | None) -> Overlay:
+def _channel_overlay(choices: Choices, document: Document, file: Path, workspace: Path) -> Overlay:
     """A channel laid over the pipeline's document."""
-    variables = process_environment(environment)
-    loaded = load_channel(find_channel(channel, file, workspace, env=variables), env=variables)
-    return apply(loaded, document, file, workspace, environment)
+    variables = process_environment(choices.environment)
+    found = find_channel(choices.channel or "", file, workspace, env=variables)
+    return apply(load_channel(found, env=variables, texts=choices.texts), document, file, workspace, choices.environment)
 
 
 def _source_defaults(overlay: Overlay, given: Mapping[str, Any]) -> dict[tuple[str, str], Any]:

@@ -83,6 +83,19 @@ def make_draft(
     return Draft(model, settings, expansion, {spec.name: spec for spec in ordered}, bound.nodes, bound.guesses)
 
 
+def body_draft(document: Document, settings: PipelineSettings, ports: Mapping[str, RowType], findings: Findings, texts: Texts = SAVED) -> Draft:
+    """The nodes of a composition that no pipeline uses, as far as they can be bound. What is wrong goes to the findings.
+
+    Args:
+        ports: The rows of its input ports.
+    """
+    expansion = expand(document, EnclosingPipeline(findings, settings.variables, texts=texts), ports)
+    ordered = _ordered(_unique(expansion.specs, findings), expansion, findings)
+    bound = bind_all(ordered, settings, findings, expansion, ports)
+    model = PipelineFile.model_validate({"pipeline": {"name": "composition"}, "nodes": []})
+    return Draft(model, settings, expansion, {spec.name: spec for spec in ordered}, bound.nodes, bound.guesses)
+
+
 def finished(draft: Draft, document: Document, findings: Findings) -> Plan:
     """The plan of a draft. Raises PipelineErrors with everything that is wrong."""
     raise_errors(reported(document, findings))

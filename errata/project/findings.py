@@ -35,6 +35,10 @@ class Findings:
         """Whether there is an error among them."""
         return any(one.is_error for one in self.diagnostics)
 
+    def program(self, text: CxlText) -> None:
+        """Keep a CXL text."""
+        self.programs.append(text)
+
     def node(self, document: Document, path: ConfigPath, name: str) -> "NodeReporter":
         """Return a reporter for the node at `path`."""
         return NodeReporter(self, document, path, name)
@@ -73,7 +77,7 @@ class NodeReporter:
 
     def program(self, path: ConfigPath, text: str, target: Target) -> None:
         """Keep a CXL text, with its place in the file."""
-        self.findings.programs.append(CxlText(self.document, (*self.path, *path), self.name, text, target))
+        self.findings.program(CxlText(self.document, (*self.path, *path), self.name, text, target))
 
     def similar(self, name: str, known: Sequence[str]) -> str | None:
         """Return a did-you-mean line for a name, or None."""

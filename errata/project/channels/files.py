@@ -8,9 +8,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from errata.core.diagnostics import Diagnostic, PipelineErrors
+from errata.core.diagnostics import Diagnostic, PipelineErrors, raise_errors
+from errata.project.texts import SAVED, Texts
 from errata.project.validation import model_problems
-from errata.yaml import Document, load_yaml, read_yaml
+from errata.yaml import Document, read_yaml
 
 SUFFIX = ".channel.yaml"
 COMPOSITION = ".comp.yaml"
@@ -122,9 +123,10 @@ def _name_in(path: Path, env: Mapping[str, str] | None) -> object:
     return identity.get("name") if isinstance(identity, dict) else None
 
 
-def load_channel(path: Path, *, env: Mapping[str, str] | None = None) -> Channel:
+def load_channel(path: Path, *, env: Mapping[str, str] | None = None, texts: Texts = SAVED) -> Channel:
     """Read a channel file. Raises PipelineErrors: no YAML, unknown keys, E109."""
-    document = load_yaml(path, env=env)
+    document = texts.yaml(path, env)
+    raise_errors(document.diagnostics)
     try:
         content = ChannelFile.model_validate(document.value)
     except ValidationError as error:

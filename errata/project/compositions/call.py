@@ -41,6 +41,7 @@ class Contract:
 
     Args:
         index: The input of the node that it applies to.
+        port: The port of the composition.
         label: The place in the composition that requires them.
     """
 
@@ -53,6 +54,7 @@ class Contract:
     place: tuple[str | int, ...]
     label: Label
     index: int = 0
+    port: str = ""
 
     def problems(self, row: RowType) -> Iterator[Diagnostic]:
         """Yield one diagnostic for each field that is missing or has another type."""
@@ -110,7 +112,7 @@ class Call:
         declared = self.signed.inputs[port]
         document = self.signed.document
         label = Label.at(document.span(self.signed.input_path(port)), "asked for here")
-        return Contract(self.prefix, self.ports[port], declared.schema_, "requires field", "E112", self.reporter, self.place_of(port), label)
+        return Contract(self.prefix, self.ports[port], declared.schema_, "requires field", "E112", self.reporter, self.place_of(port), label, port=port)
 
     def promise(self, ref: InputRef) -> Contract:
         """Return what the composition declares to produce."""

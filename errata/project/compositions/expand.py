@@ -6,7 +6,7 @@ References are resolved level by level, so the plan holds no composition itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os.path import normpath
 from pathlib import Path
@@ -87,10 +87,15 @@ class EnclosingPipeline:
     texts: Texts = SAVED
 
 
-def expand(document: Document, pipeline: EnclosingPipeline) -> Expansion:
-    """Return the nodes of a pipeline with its compositions expanded. Problems go to the findings, and nodes that depend on them are left out."""
-    result = Expansion()
+def expand(document: Document, pipeline: EnclosingPipeline, ports: Collection[str] = ()) -> Expansion:
+    """Return the nodes of a pipeline with its compositions expanded. Problems go to the findings, and nodes that depend on them are left out.
+
+    Args:
+        ports: Names that nodes may read although no node has them: the input ports of a composition that is looked at by itself.
+    """
+    result = Expansion(declared=set(ports))
     top = _Level(document, pipeline, result)
+    top.names.update(ports)
     top.read()
     top.place()
     return result

@@ -1,0 +1,44 @@
+"""`errata lsp`: the language server for editors."""
+
+import sys
+
+import click
+
+from errata.cli.parameters import common_options
+from errata.core.failures import Exit, Usage
+
+NEEDED = ("pygls", "lsprotocol")
+"""The libraries of the extra."""
+
+
+@click.command("lsp")
+@click.option("--log", type=click.Path(dir_okay=False, writable=True), help="A file for what the server notes of itself.")
+@common_options
+def command(quiet: bool, verbose: int, no_color: bool, log: str | None) -> int:
+    r"""Serve an editor over standard input and output, by the Language Server Protocol.
+
+    An editor starts it; docs/editors shows how. It checks pipelines, compositions, channels and CXL while they are written, starts no engine and writes no
+    file but --log.
+
+    \b
+    Examples:
+      errata lsp
+      errata lsp --log /tmp/errata-lsp.log -v
+    """
+    import logging
+    from importlib.metadata import PackageNotFoundError, version
+    from importlib.util import find_spec
+
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise Usage(f"errata lsp needs the library {missing[0]}, which is not installed", help="pip install 'errata[lsp]'")
+    from errata.editor.server import make_server
+
+    handler = logging.FileHandler(log, encoding="utf-8") if log else logging.StreamHandler(sys.stderr)
+    logging.basicConfig(handlers=[handler], level=logging.DEBUG if verbose else logging.WARNING, force=True)
+    try:
+        known = version("errata")
+    except PackageNotFoundError:
+        known = "0"
+    make_server(known).start_io()
+    return Exit.CLEAN
