@@ -94,7 +94,7 @@ def _expression_items(target: Target, head: str, mode: Mode) -> Iterator[Item]:
     statements = parse_program(head).statements if mode not in ("predicate", "expression", "set") else ()
     yield from _defined(statements)
     begins = mode not in ("predicate", "expression", "set") and not head.rpartition("\n")[2].strip()
-    yield from (Item(one, "keyword", rank="1" if begins else "3") for one in (_STATEMENT_WORDS if begins or mode in ("row", "aggregate", "combine") else ()))
+    yield from (Item(one, "keyword") for one in (_STATEMENT_WORDS if begins else ()))
     yield from (Item(one, "keyword", rank="2") for one in _WORDS)
     if "=>" in head:
         yield Item("it", "local", "the element", rank="0")

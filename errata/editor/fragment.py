@@ -97,11 +97,28 @@ def _tries(text: str, at: int) -> Iterator[str]:
     word = re.search(r"[^\s,{}\[\]:]*\Z", head[line_start:])
     typed = word[0] if word else ""
     bare = head[: len(head) - len(typed)]
-    for behind in (tail, rest, "\n"):
+    closing = _closing(head[line_start:])
+    for behind in (tail, f"{closing}{tail}", rest, f"{closing}{rest}", f"{closing}\n"):
         yield f"{head}{MARK}{behind}"
         yield f"{head}{MARK}:{behind}"
         yield f"{bare}{typed}{MARK}: null{behind}"
     yield f"{head[:line_start]}{' ' * (at - line_start - len(typed))}{typed}{MARK}:{rest}"
+
+
+def _closing(line: str) -> str:
+    """The brackets that close those that a line leaves open."""
+    open_: list[str] = []
+    quote = ""
+    for one in line:
+        if quote:
+            quote = "" if one == quote else quote
+        elif one in "\"'":
+            quote = one
+        elif one in "[{":
+            open_.append("]" if one == "[" else "}")
+        elif one in "]}" and open_:
+            open_.pop()
+    return quote + "".join(reversed(open_))
 
 
 def _marked(node: Node, path: Path) -> tuple[Path, bool, str, int] | None:

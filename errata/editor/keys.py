@@ -127,7 +127,8 @@ def _word(value: object) -> str:
 
 
 def _holds(shape: Shape) -> str:
-    kinds = {one.schema.get("type") for one in shape.plain()}
+    types = (one.schema.get("type") for one in shape.plain())
+    kinds = {kind for one in types for kind in (one if isinstance(one, list) else [one])} - {"null"}
     simple = kinds & {"string", "integer", "number", "boolean", None}
     return "value" if simple else "map" if "object" in kinds else "list" if "array" in kinds else "value"
 

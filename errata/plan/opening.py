@@ -135,7 +135,8 @@ def _rules_folder(given: str | Path | None, value: Any, folders: Sequence[Path])
 def _channel_overlay(choices: Choices, document: Document, file: Path, workspace: Path) -> Overlay:
     """A channel laid over the pipeline's document."""
     variables = process_environment(choices.environment)
-    found = find_channel(choices.channel or "", file, workspace, env=variables)
+    named = choices.channel or ""
+    found = Path(named) if choices.texts.text(named) is not None else find_channel(named, file, workspace, env=variables)
     return apply(load_channel(found, env=variables, texts=choices.texts), document, file, workspace, choices.environment)
 
 
