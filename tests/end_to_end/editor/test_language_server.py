@@ -201,7 +201,7 @@ def test_a_module(tmp_path):
 
 
 def test_many_changes_give_one_check(tmp_path):
-    """Texts that are overtaken are not checked: the diagnostics are those of the last one, and the server goes on."""
+    """Texts that are overtaken are not checked: the last one counts, and the server goes on."""
 
     async def conversation(editor: Editor) -> None:
         editor.open(SHOP)
@@ -247,7 +247,7 @@ def test_a_pipeline_of_100_nodes_is_quick(tmp_path):
 
 
 def large(nodes: int) -> str:
-    """A pipeline of so many nodes."""
+    """A pipeline with this number of nodes."""
     lines = ["pipeline: { name: large }", "nodes:", "  - type: source", "    name: orders", "    config:", "      name: orders", "      type: csv", "      path: o.csv", "      schema:"]
     lines += [f"        - {{ name: {name}, type: {type_} }}" for name, type_ in (("id", "int"), ("customer", "string"), ("amount", "float"))]
     for at in range(nodes - 2):

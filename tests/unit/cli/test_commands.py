@@ -31,6 +31,7 @@ COMMANDS = [
     "explain",
     "init",
     "log",
+    "lsp",
     "metrics",
     "plan",
     "report",
