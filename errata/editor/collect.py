@@ -15,7 +15,7 @@ from cxl.syntax.parse import parse_program
 from cxl.typed.modules import NO_MODULES, Module
 from cxl.typed.notes import Note
 from errata.editor.analysis import Analysis
-from errata.editor.column_keys import COLUMN_KEYS, ColumnKey, spread
+from errata.editor.column_keys import ColumnKey, column_keys, spread
 from errata.editor.names import Name, Names
 from errata.editor.positions import Region
 from errata.editor.spots import TextPlaces, key_region, scalar_region, text_region, texts_below, value_at
@@ -227,7 +227,7 @@ class _Collector:
         value: Any = spec.document.value
         for step in spec.path:
             value = value[step]
-        for key in COLUMN_KEYS.get(spec.kind, ()):
+        for key in column_keys(spec.kind) if spec.kind != "expect" else ():
             for place in spread(value, key.path):
                 self._column_key(spec, key, (*spec.path, *place))
         if spec.kind == "transform" and len(spec.inputs) > 1:

@@ -64,11 +64,21 @@ COLUMN_KEYS: Mapping[str, tuple[ColumnKey, ...]] = {
     ),
 }
 """The keys that name columns, by node type."""
+_OF_INPUT = ("output", "route")
+"""Node types whose expectations look at the rows that come in."""
+
+
+def column_keys(kind: object) -> tuple[ColumnKey, ...]:
+    """Return the keys of a node type that name columns, those of expectations too."""
+    side: Side = "input" if kind in _OF_INPUT else "own"
+    lists = (ColumnKey(("expect", "*", key), side) for key in ("not_null", "unique"))
+    single = (ColumnKey(("expect", "*", key, "column"), side) for key in ("values", "range", "matches", "freshness"))
+    return (*COLUMN_KEYS.get(str(kind), ()), *lists, *single)
 
 
 def column_key_at(kind: object, path: Path) -> ColumnKey | None:
     """Return the key at a place below a node; None where the place names no column."""
-    return next((one for one in COLUMN_KEYS.get(str(kind), ()) if not one.names and _fits(one.path, path)), None)
+    return next((one for one in column_keys(kind) if not one.names and _fits(one.path, path)), None)
 
 
 def _fits(pattern: tuple[str, ...], path: Path) -> bool:

@@ -28,6 +28,8 @@ STATEMENTS: frozenset[Mode] = frozenset({"row", "aggregate", "combine"})
 
 def mode_at(kind: object, path: Path) -> Mode | None:
     """Return how the CXL at a key of a node is read; None where the key holds none."""
+    if len(path) == 3 and path[0] == "expect" and path[2] == "check":
+        return "predicate"
     for pattern, mode in CXL_KEYS.get(str(kind), {}).items():
         if len(pattern) == len(path) and all(wanted in ("*", step) for wanted, step in zip(pattern, path, strict=True)):
             return mode

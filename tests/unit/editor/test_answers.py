@@ -234,6 +234,14 @@ def test_references_in_a_composition(tmp_path):
     assert found == [("pipeline.yaml", 9), ("with_tax.comp.yaml", 3), ("with_tax.comp.yaml", 11)]
 
 
+def test_expectations_name_columns(tmp_path):
+    text = SHOP.replace("    input: orders\n    config:\n", "    input: orders\n    expect:\n      - { not_null: [label], severity: reject }\n      - { check: 'amount > 0.0' }\n    config:\n")
+    assert places(tmp_path, "emit lab§el", text) == lines_with(text, "not_null: [label]", "emit label", "field: label")
+    assert len(places(tmp_path, "- name: amo§unt", text)) == len(places(tmp_path, "- name: amo§unt")) + 1
+    assert {"amount", "label"} <= set(items(tmp_path, "not_null: [label]", "not_null: [§]", text))
+    assert {"amount", "label"} <= set(items(tmp_path, "check: 'amount > 0.0'", "check: '§'", text))
+
+
 def test_a_comment_and_a_string_are_no_places(tmp_path):
     assert places(tmp_path, "# a comment: amo§unt") == []
 
