@@ -72,7 +72,7 @@ class Analysis:
 
     Attributes:
         file: The file that was checked.
-        diagnostics: Its errors and warnings, and those of the other files.
+        diagnostics: Its errors and warnings, and the ones in the other files.
         documents: The YAML files by name, the checked one first.
         programs: The CXL texts, with what each is compiled against.
         modules: The modules that programs use.

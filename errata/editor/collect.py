@@ -79,7 +79,7 @@ class _Collector:
     # Wiring -----------------------------------------------------------------------------------------------------------------
 
     def nodes_of(self, document: Document) -> list[RawNode]:
-        """The nodes of a file, also those that cannot be read."""
+        """The nodes of a file, unreadable ones too."""
         if document.file not in self._raw:
             self._raw[document.file] = list(raw_nodes(document, Findings()))
         return self._raw[document.file]
@@ -238,7 +238,7 @@ class _Collector:
             self._fields(contract.label.file, f"in.{contract.port}", spec.inputs[contract.index].node)
 
     def promised(self) -> None:
-        """Collect the fields that compositions say that they produce, and those that one by itself asks for."""
+        """Collect the fields that compositions say that they produce, and the ones that a composition by itself asks for."""
         if self.analysis.draft is not None:
             for promise in self.analysis.draft.expansion.promises:
                 self._fields(promise.label.file, "produces", promise.ref.node)

@@ -1,4 +1,4 @@
-"""Which keys of nodes name columns, and of which rows: the node's own, or those of an input."""
+"""Which keys of nodes name columns, and whose: the node's own, or an input's."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _OF_INPUT = ("output", "route")
 
 
 def column_keys(kind: object) -> tuple[ColumnKey, ...]:
-    """Return the keys of a node type that name columns, those of expectations too."""
+    """Return the keys of a node type that name columns, with the keys of expectations."""
     side: Side = "input" if kind in _OF_INPUT else "own"
     lists = (ColumnKey(("expect", "*", key), side) for key in ("not_null", "unique"))
     single = (ColumnKey(("expect", "*", key, "column"), side) for key in ("values", "range", "matches", "freshness"))

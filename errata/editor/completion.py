@@ -121,7 +121,7 @@ class _Asking:
         yield from (Item(name, "variable", str(one.type)) for (of, name), one in variables.items() if of == scope)
 
     def _nodes(self) -> Iterator[Item]:
-        """The nodes of the file, with the ports of those that have some."""
+        """The nodes of the file, with their ports."""
         own = self.fragment.node.get("name")
         for name, kind in node_names(self.text).items():
             if name == own or kind == "output":

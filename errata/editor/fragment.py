@@ -11,7 +11,7 @@ from errata.yaml import parse_yaml
 from errata.yaml.nodes import Mapping, Node, Path, Scalar, Sequence
 
 MARK = "zzplacezz"
-"""What stands for the place in the texts that are tried."""
+"""The word at the place in the texts that are tried."""
 _TOP = re.compile(r"[A-Za-z_][A-Za-z0-9_]*[ \t]*:")
 _ITEM = re.compile(r"( *)-(?= |$)")
 _NAME = re.compile(r"[ \t]+name:[ \t]*[\"']?([A-Za-z0-9_.-]+)|[ \t]*-[ \t]+(?:\{.*\b)?name:[ \t]*[\"']?([A-Za-z0-9_.-]+)")
@@ -47,7 +47,7 @@ class Fragment:
 
 
 def fragment_at(text: str, offset: int) -> Fragment | None:
-    """Return what is being written at an offset; None where that cannot be told."""
+    """Return what is being written at an offset; None where it is not known."""
     part, at = _around(text, offset)
     for tried in dict.fromkeys(_tries(part, at)):
         document = parse_yaml(tried, env={})
@@ -106,7 +106,7 @@ def _tries(text: str, at: int) -> Iterator[str]:
 
 
 def _closing(line: str) -> str:
-    """The brackets that close those that a line leaves open."""
+    """The brackets that close the open ones of a line."""
     open_: list[str] = []
     quote = ""
     for one in line:

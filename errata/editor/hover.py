@@ -193,7 +193,7 @@ def builtin_text(entries: tuple[Builtin, ...], type_: Type | None = None) -> str
 
 
 def prefix_of(entry: Builtin) -> str:
-    """Return what stands before a call of a builtin: the type of its receiver, or `$window`."""
+    """Return the words before a call of a builtin: the type of its receiver, or `$window`."""
     if entry.kind == "window":
         return "$window."
     accepted = entry.receiver

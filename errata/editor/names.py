@@ -66,7 +66,7 @@ class Names:
         self.join(source, name)
 
     def group(self, name: Name) -> Name:
-        """Return the name that stands for all that are one with this one."""
+        """Return the one name of a group: equal for all names that are one."""
         trail: list[Name] = []
         while name in self._group:
             trail.append(name)

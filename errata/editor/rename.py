@@ -116,7 +116,7 @@ def _closing(scalar: Region) -> str:
 
 
 def _between(document: Document, path: tuple[str | int, ...]) -> str:
-    """What stands between two entries of a map: a comma, or a line end and the indentation of its keys."""
+    """The characters between two entries of a map: a comma, or a line end and the indentation of its keys."""
     parent = document.node_at(path[:-1])
     if parent is not None and document.source.text[parent.start : parent.start + 1] == "{":
         return ", "

@@ -1,7 +1,7 @@
 """The language server: what `errata lsp` speaks with an editor, over standard input and output.
 
 Checks run on a thread of their own, some time after the last change of a text, and end when the text changes again. Answers come from the last check; an
-answer that has to be exact waits for the check of the text as it is now.
+answer that has to be exact waits for a check of the current text.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class ErrataServer(LanguageServer):
         return await asyncio.get_running_loop().run_in_executor(self._worker, work)
 
     async def view(self, uri: str) -> View | None:
-        """Return a file as it is now, checked; None for one that is nothing of ours."""
+        """Return a file with a check of its current text; None for one that is nothing of ours."""
         file = file_of(uri)
         if file is None or file not in self.session.texts or self.session.kind(file) == "other":
             return None
@@ -150,7 +150,7 @@ def make_server(version: str, delay: float = DELAY) -> ErrataServer:
 
 
 def _texts(server: ErrataServer) -> None:
-    """What the editor tells of its texts."""
+    """What the editor does with its texts."""
 
     @server.feature(lsp.INITIALIZED)
     def initialized(params: lsp.InitializedParams) -> None:

@@ -118,7 +118,7 @@ class Session:
         return found
 
     def to_publish(self) -> Iterator[tuple[str, tuple[Diagnostic, ...]]]:
-        """Yield the files whose diagnostics are others than those last yielded, with all that they have now."""
+        """Yield the files whose diagnostics changed since they were last yielded, with all that they have now."""
         found: dict[str, dict[Diagnostic, None]] = {file: {} for file in (*self._found, *self._shown)}
         for analysis in self._found.values():
             for one in analysis.diagnostics:
@@ -130,7 +130,7 @@ class Session:
                 yield file, now
 
     def _of_file(self, file: str, diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
-        """The diagnostics of a file; of a composition that a checked pipeline uses, those that the pipeline gives it."""
+        """The diagnostics of a file; of a composition that a checked pipeline uses, the ones that the pipeline gives it."""
         used = any(file in analysis.documents and one != file for one, analysis in self._found.items())
         own = set(self._found[file].diagnostics) if file in self._found and used and self._found[file].signature is not None else set()
         others = {one for name, analysis in self._found.items() if name != file for one in analysis.diagnostics}
@@ -151,7 +151,7 @@ class Session:
         return self._good.get(owner) or self._found.get(owner) or self._found.get(file)
 
     def current(self, file: str) -> Analysis | None:
-        """Return what was found of a file as it is now; None where a check is due."""
+        """Return what was found in the current text of a file; None where a check is due."""
         owner = self.owner(file)
         return None if owner in self._stale else self._found.get(owner)
 

@@ -109,7 +109,7 @@ def finished(draft: Draft, document: Document, findings: Findings) -> Plan:
 
 
 def reported(document: Document, findings: Findings) -> list[Diagnostic]:
-    """The findings without those that only follow from declarations of variables that cannot be read."""
+    """The findings, without the consequences of variable declarations that cannot be read."""
     return findings.diagnostics if _declares(document.value) else [one for one in findings.diagnostics if one.code not in OF_VARIABLES]
 
 
