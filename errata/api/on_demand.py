@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from errata.amend import compact, correct, revert, saved_correction
     from errata.api import amendments, runs
-    from errata.inspect import corrections, dlq, expectations, explain, forecast, next_run, report, restate, snapshot, verify, why
+    from errata.inspect import corrections, dlq, expectations, explain, forecast, next_run, restate, snapshot, verify, why
+    from errata.pages import report
 else:
     from changelog.lazy_imports import Lazy
 
@@ -19,7 +20,7 @@ else:
     explain = Lazy("errata.inspect.explain")
     forecast = Lazy("errata.inspect.forecast")
     next_run = Lazy("errata.inspect.next_run")
-    report = Lazy("errata.inspect.report")
+    report = Lazy("errata.pages.report")
     corrections = Lazy("errata.inspect.corrections")
     saved_correction = Lazy("errata.amend.saved_correction")
     restate = Lazy("errata.inspect.restate")

@@ -241,8 +241,8 @@ class Pipeline:
         return verify.verify(self.loaded, recompute, engine)
 
     def report(self) -> str:
-        """One self-contained HTML page."""
-        return report.report(self.plan, self.snapshot())
+        """One self-contained HTML page. Raises LibraryMissing without the extra `ui`."""
+        return report.report(self.loaded, self.snapshot())
 
     def plan_next(self) -> Iterator[Row]:
         """What the next run would do: node, type, action, rows (that it goes through, None where only the run can say), reason."""

@@ -5,6 +5,7 @@
     +-- StorageFailed   exit 4: input, output, storage
     +-- Busy            exit 6: another run holds the pipeline
     +-- Usage           exit 64: wrong use of a command
+    +-- LibraryMissing  exit 1: a library of an extra is not installed
 
 A pipeline with errors raises `errata.core.diagnostics.PipelineErrors`, exit 1.
 """
@@ -119,3 +120,14 @@ class Usage(Failure):
     def no_run(cls) -> "Usage":
         """Return the failure of a command that needs an epoch before the first is committed."""
         return cls("no run yet, so there is nothing to show", help="`errata run` makes the first epoch")
+
+
+class LibraryMissing(Failure):
+    """A command that needs a library which is not installed."""
+
+    exit_code = Exit.CONFIGURATION
+
+    @classmethod
+    def of_extra(cls, what: str, library: str, extra: str) -> "LibraryMissing":
+        """Return the failure of a command (`what`) that needs a library of an extra."""
+        return cls(f"{what} needs the library {library}, which is not installed", help=f"pip install 'errata[{extra}]'")

@@ -21,13 +21,12 @@ from errata.execution.inputs import FileInputs
 from errata.execution.local_copies import copies_of
 from errata.execution.planned_run import PlannedRun
 from errata.execution.step_executor import StepExecutor
-from errata.inspect.row_keys import key_columns
+from errata.inspect.row_keys import figure_columns
 from errata.plan.pipeline import LoadedPipeline
 from errata.plan.plan import Node, Plan
 from errata.plan.steps import DataStep
 from errata.state.committed_node import CommittedNode, paired, shown_value
 from errata.state.run_state import RunState
-from operators.output.history import HistoryOutput
 from storage.values.python_rows import dictionaries
 
 if TYPE_CHECKING:
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 _EXACT = Context(prec=80)
-NUMBERS = frozenset({Kind.INT, Kind.FLOAT, Kind.DECIMAL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +158,7 @@ def _changes(run: RunState, good: DataFrame, shape: CommittedNode, rows: int) ->
 
 def _figures(plan: Plan, run: RunState, node: Node, good: DataFrame) -> dict[str, Any]:
     """By how much the totals of columns of numbers change. Columns that name rows, and those with times of a history, have no total."""
-    data = node.operator.output.data
-    times = node.operator.times.names if isinstance(node.operator, HistoryOutput) else ()
-    named = {*(key_columns(plan, node) or ()), *times}
-    numbers = {name: type_ for name, type_ in data.items() if type_.kind in NUMBERS and name not in named}
+    numbers = figure_columns(plan, node)
     if not numbers:
         return {}
     comes = weight(F.col("_op")) > 0

@@ -1,4 +1,4 @@
-"""The columns that name a row to people: group fields of an aggregate, the primary key of a keyed source."""
+"""The columns that name a row to people (group fields of an aggregate, the primary key of a keyed source), and the columns whose totals say something."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from cxl.typed.lineage import origins
+from cxl.types.types import Kind, Type
 from operators.aggregate.operator import Aggregate
+from operators.output.history import HistoryOutput
 from operators.output.operator import Output
 
 if TYPE_CHECKING:
@@ -14,11 +16,20 @@ if TYPE_CHECKING:
     from errata.plan.plan import Node, Plan
     from operators.source.node import SourceNode
 
+_NUMBERS = frozenset({Kind.INT, Kind.FLOAT, Kind.DECIMAL})
+
 
 def key_columns(plan: Plan, node: Node) -> tuple[str, ...] | None:
     """The columns of a node that name its rows; None where only the keys of its changelog do."""
     found = _named(plan, node)
     return None if found is None or not found.issubset(node.operator.output.data) else tuple(name for name in node.operator.output.data if name in found)
+
+
+def figure_columns(plan: Plan, node: Node) -> dict[str, Type]:
+    """The columns of numbers whose totals say something: names of rows and times of a history are left out."""
+    times = node.operator.times.names if isinstance(node.operator, HistoryOutput) else ()
+    named = {*(key_columns(plan, node) or ()), *times}
+    return {name: type_ for name, type_ in node.operator.output.data.items() if type_.kind in _NUMBERS and name not in named}
 
 
 def _named(plan: Plan, node: Node) -> frozenset[str] | None:

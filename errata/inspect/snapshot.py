@@ -106,7 +106,7 @@ class Snapshot:
         """The last committed epoch, 0 before the first."""
         return self.head.epoch if self.head else 0
 
-    def _table(self, node: CommittedNode) -> ChangelogTable:
+    def table(self, node: CommittedNode) -> ChangelogTable:
         """The table as the last run left it: what another run is about to do to it does not show."""
         path = f"changelog/{node.name}"
         return ChangelogTable(f"{self.state.root}/{path}", node.columns(), pinned=self.head.tables.get(path) if self.head else None)
@@ -147,20 +147,20 @@ class Snapshot:
 
     def _rows(self, node: CommittedNode, epochs: tuple[int, int]) -> DataFrame:
         if node.persisted:
-            return accepted(stored_rows(self.engine, self._table(node), epochs).as_frame())
+            return accepted(stored_rows(self.engine, self.table(node), epochs).as_frame())
         tables, planned, values = self._derived(node, epochs[0])
         return accepted(tables.rows(self.engine, planned, values, epochs=epochs).as_frame())
 
     def _live(self, node: CommittedNode, at: int) -> DataFrame:
         if node.persisted:
-            return accepted(folded(self.engine, self._table(node), at).as_frame())
+            return accepted(folded(self.engine, self.table(node), at).as_frame())
         tables, planned, values = self._derived(node, at + 1 if at else self.last + 1)  # nothing stands at epoch 0, whatever the logic
         return accepted(tables.live(self.engine, planned, values, at=at).as_frame())
 
     def live_rows(self, node: CommittedNode, *, rejects: bool = False) -> DataFrame:
         """The live rows of a node as they are kept, rejects among them or not."""
         if rejects and node.persisted:
-            return folded(self.engine, self._table(node), self.last).as_frame()
+            return folded(self.engine, self.table(node), self.last).as_frame()
         return self._live(node, self.last)
 
     def op_rows(self, node: CommittedNode) -> DataFrame:

@@ -55,7 +55,7 @@ def why(reading: Snapshot, name: str, conditions: Mapping[str, str]) -> Iterator
     behind = trail.behind(name, keys)
     for source in trail.plan.of_kind("source"):
         if behind.get(source.name):
-            yield from _records(trail, source.name, behind[source.name])
+            yield from record_versions(trail, source.name, behind[source.name])
     for corrected in trail.plan.of_kind("corrections"):
         if behind.get(corrected.name):
             yield from _corrections(trail, corrected, behind[corrected.name])
@@ -159,7 +159,7 @@ def _same(plan: Plan, name: str, kept: Mapping[str, Any]) -> bool:
     return name in plan.nodes and plan[name].fingerprint() == kept["fingerprint"]
 
 
-def _records(trail: LineageWalk, source: str, keys: set[bytes]) -> Iterator[Row]:
+def record_versions(trail: LineageWalk, source: str, keys: set[bytes]) -> Iterator[Row]:
     """The versions of source records in order, with the place of each record."""
     reading = trail.reading
     node = reading.committed(source)

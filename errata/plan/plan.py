@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from errata.plan.edits import beside, written
 from errata.project.compositions.parameters import Parameter
 from errata.project.model import PipelineFile
 from errata.project.workspace import Workspace
-from errata.rendering.dag_svg import Box, dag
 from operators.core.node import BoundNode
 from operators.core.operator import Operator
 from operators.core.row_type import stored_types
@@ -181,7 +181,9 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """The nodes for a notebook."""
-        return dag([Box(node.name, node.kind, tuple(dict.fromkeys(name for name, _ in node.inputs))) for node in self])
+        lines = ((node.name, node.kind, ", ".join(dict.fromkeys(name for name, _ in node.inputs))) for node in self)
+        rows = "\n".join(f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in line)}</tr>" for line in lines)
+        return f"<table>\n<tr><th>node</th><th>type</th><th>reads</th></tr>\n{rows}\n</table>"
 
     def summary(self) -> dict[str, Any]:
         """What the ledger keeps of the plan: by node its fingerprint, type, wiring and columns, so that its tables can be read without the file."""

@@ -20,6 +20,8 @@ from operators.core.row_type import Status, values_of_parts
 
 CORRELATED = "correlated"
 OVERFLOW = "group_size_exceeded"
+ROLLED_BACK = "rolled back with its group: "
+"""What the detail of a record that did not fail itself begins with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class Attribution:
 
     def collateral(self, status: Status = Status.SUPPRESSED) -> Suppression:
         """The suppression of a record that did not fail."""
-        detail = f"rolled back with its group: {self.told['detail']}"
+        detail = f"{ROLLED_BACK}{self.told['detail']}"
         return Suppression(self._text({**self.told, "category": CORRELATED, "detail": detail}), self.cause, collateral=True, status=status)
 
     def _text(self, told: Mapping[str, str]) -> str:

@@ -6,7 +6,7 @@ Arrow tables on the driver are written with delta-rs, DataFrames with their engi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -251,6 +251,21 @@ class ChangelogTable:
             placements = self._placements(self._required())
             wanted = [name for where in placements for name in where.read]
             return logical_table(scanned(self._required(), wanted, *conditions), placements)
+
+    def part_arrow(self, names: Collection[str], epochs: Within, keys: tuple[bytes, bytes] | None = None, most: int | None = None) -> pa.Table:
+        """Return some columns of the op rows of some epochs on the driver, without an engine.
+
+        Args:
+            names: The columns, by their logical names.
+            epochs: Which epochs, for example `Within(EPOCH, 3, 7)`.
+            keys: The first and the last key. None: all.
+            most: The number of rows after which reading ends, in any order. None: all are read.
+        """
+        with storing(self.uri):
+            placements = [where for where in self._placements(self._required()) if where.column.name in names]
+            wanted = [name for where in placements for name in where.read]
+            conditions = [epochs] if keys is None else [epochs, Ranges(KEY, [(keys[0], keys[1] + b"\0")])]
+            return logical_table(scanned(self._required(), wanted, *conditions, most=most), placements)
 
     def taken_back(self, at: int | None = None) -> pa.Table:
         """Return the `_key` and `_epoch` of every retraction up to epoch `at`, on the driver. For tables with few retractions."""

@@ -5,7 +5,7 @@ A file system of pyarrow written in Python is called by threads that may outlive
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -66,11 +66,21 @@ class Ranges:
         return [f"({' OR '.join(found)})" if found else "false"]
 
 
-def scanned(table: DeltaTable, columns: list[str], *wanted: Condition) -> pa.Table:
-    """Return some columns of the rows that meet all conditions, in plain types and in any order. Raises OSError."""
+def scanned(table: DeltaTable, columns: list[str], *wanted: Condition, most: int | None = None) -> pa.Table:
+    """Return some columns of the rows that meet all conditions, in plain types and in any order; `most` ends after that number of rows. Raises OSError."""
     with Streaming():
-        rows = pa.RecordBatchReader.from_stream(_scan(table, columns, wanted)).read_all()
+        reader = pa.RecordBatchReader.from_stream(_scan(table, columns, wanted))
+        rows = reader.read_all() if most is None else pa.Table.from_batches(_first(reader, most), reader.schema)
     return plain(rows)  # without `pa.table`, which loads pandas
+
+
+def _first(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if most > 0:
+            yield batch.slice(0, most)
+        most -= batch.num_rows
+        if most <= 0:
+            return
 
 
 def values(table: DeltaTable, columns: list[str], *wanted: Condition) -> dict[str, list[Any]]:

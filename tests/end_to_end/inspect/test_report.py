@@ -2,43 +2,36 @@
 
 from __future__ import annotations
 
-from html.parser import HTMLParser
 from pathlib import Path
 
-from errata.rendering.dag_svg import Box, bars, dag
+import pytest
+
+from errata.core.failures import LibraryMissing
+from errata.pages import rendering
 from tests.support.audited import project, with_history
+from tests.support.pages import Page
 
 
-class Page(HTMLParser):
-    """The tags that are open, and every address that a page names."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.addresses: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.addresses += [value or "" for name, value in attrs if name in ("src", "href", "action")]
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Closes itself."""
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return with_history(tmp_path_factory.mktemp("report")).load().report()
 
 
-def test_the_page_is_well_formed_and_asks_for_nothing(tmp_path: Path) -> None:
-    folder = with_history(tmp_path)
-    text = folder.load().report()
-    page = Page()
-    page.feed(text)
+def test_the_page_is_well_formed_and_asks_for_nothing(text: str) -> None:
+    page = Page.of(text)
     assert page.open == []
     assert page.addresses == []
-    assert "script" not in text
+    assert "<script" not in text
+    assert "url(http" not in text
+
+
+def test_the_page_shows_nodes_epochs_runs_and_corrections(text: str) -> None:
     assert "audited: epoch 3" in text
-    assert text.count("<rect") > len(folder.load().node_names)
+    assert text.count('class="box ') == 2 * 9  # for wide and for narrow pages
+    for heading in ("State", "Corrections of costs", "Corrections of runs", "Epochs", "Runs", "Rejected records: 0", "Rows that changed most", "Next run"):
+        assert f"<h2>{heading}</h2>" in text
+    assert "Nothing is rejected." in text
+    assert "Total of cost" in text
 
 
 def test_status_says_when_a_node_changed_last(tmp_path: Path) -> None:
@@ -48,18 +41,15 @@ def test_status_says_when_a_node_changed_last(tmp_path: Path) -> None:
 
 
 def test_a_pipeline_that_never_ran_has_a_page_too(tmp_path: Path) -> None:
-    assert "audited: never run" in project(tmp_path).load().report()
+    text = project(tmp_path).load().report()
+    assert "audited: never run" in text
+    assert "makes the first epoch" in text
+    assert Page.of(text).open == []
 
 
-def test_names_are_text() -> None:
-    assert "&lt;b&gt;" in dag([Box("<b>", "source", ())])
-
-
-def test_a_node_stands_behind_what_it_reads() -> None:
-    picture = dag([Box("a", "", ()), Box("b", "", ("a",)), Box("c", "", ("a", "b"))])
-    assert picture.count('class="edge"') == 3
-
-
-def test_bars_have_the_height_of_their_share() -> None:
-    assert 'height="100.0"' in bars({1: {"+A": 4}, 2: {"-R": 1}}, 100)
-    assert 'height="25.0"' in bars({1: {"+A": 4}, 2: {"-R": 1}}, 100)
+def test_a_missing_library_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rendering, "find_spec", lambda name: None)
+    with pytest.raises(LibraryMissing, match="errata report needs the library jinja2") as stopped:
+        project(tmp_path).load().report()
+    assert stopped.value.help == "pip install 'errata[ui]'"
+    assert stopped.value.exit_code == 1

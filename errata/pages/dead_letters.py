@@ -1,0 +1,84 @@
+"""Triage of the dead letter queue: what failed, by trigger, with the source records of each and what can be done about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from errata.inspect.dlq import Letters, Trigger
+from errata.pages.paging import Part, cut_out, part
+from errata.pages.values import MOST_COLUMNS, Shown, short, shown
+
+Row = Mapping[str, Any]
+TRIGGERS, LETTERS = 50, 25
+MOST_FIELD = 1000
+"""The number of characters of a field that a form takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerLine:
+    """Records that failed in one place for one reason. `number` names the trigger in addresses."""
+
+    number: int
+    stage: str
+    category: str
+    detail: str
+    records: int
+    collateral: int
+    groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """An entry with its source record. `group` is what a retry takes; `key` and `values` are what a correction takes, empty where none can be made."""
+
+    source: str
+    place: str
+    category: str
+    detail: str
+    epoch: int
+    group: str
+    fields: tuple[tuple[str, Shown], ...]
+    raw: str
+    key: tuple[tuple[str, str], ...]
+    values: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetters:
+    """The page: all triggers, or the records of one (`chosen`)."""
+
+    total: int
+    triggers: tuple[TriggerLine, ...]
+    part: Part
+    chosen: TriggerLine | None = None
+    letters: tuple[Letter, ...] = ()
+
+
+def dead_letters(letters: Letters, chosen: int | None = None, wanted: int = 1) -> DeadLetters:
+    """Return the triggers, or the records of the chosen one."""
+    triggers = [_trigger(at, one) for at, one in enumerate(letters.triggers)]
+    if chosen is None or not 0 <= chosen < len(triggers):
+        which, found = cut_out(triggers, TRIGGERS, wanted)
+        return DeadLetters(letters.total, tuple(found), which)
+    trigger = triggers[chosen]
+    which = part(trigger.records + trigger.collateral, LETTERS, wanted)
+    rows = letters.of(letters.triggers[chosen], (which.number - 1) * LETTERS, LETTERS)
+    return DeadLetters(letters.total, tuple(triggers), which, trigger, tuple(_letter(letters, row) for row in rows))
+
+
+def _trigger(number: int, one: Trigger) -> TriggerLine:
+    return TriggerLine(number, short(one.stage, 80), one.category, short(one.detail, 300), one.records, one.collateral, one.groups)
+
+
+def _letter(letters: Letters, row: Row) -> Letter:
+    found = {name: text for name, text in row["fields"].items() if text is not None}
+    named = letters.key_columns(row["source"]) or tuple(found)
+    fits = bool(found) and not row["raw"] and all(len(text) <= MOST_FIELD for text in found.values())
+    file, number = row["file"] or "", row["row"]
+    return Letter(
+        row["source"] or "", short(f"{file}:{number}" if number is not None else file), row["category"], short(row["detail"], 300), row["epoch"], row["text"] or "",
+        tuple((short(name, 60), shown(text)) for name, text in list(found.items())[:MOST_COLUMNS]), short(row["raw"], 2000),
+        tuple((name, found.get(name, "")) for name in named) if fits else (), tuple((name, text) for name, text in found.items() if name not in named or not letters.key_columns(row["source"])) if fits else (),
+    )  # fmt: skip

@@ -1,0 +1,83 @@
+"""Run history with durations, and the plan of the next run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from errata.core.failures import Failure
+from errata.core.options import EngineOptions
+from errata.inspect.history import History
+from errata.inspect.next_run import Outlook
+from errata.pages.charts import Chart, bars
+from errata.pages.overview import op_texts
+from errata.pages.paging import Part, cut_out
+from errata.pages.values import short
+from errata.plan.pipeline import LoadedPipeline
+from storage.state.entry import Entry
+
+RUNS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """A committed run."""
+
+    epoch: int
+    started: str
+    seconds: float
+    kind: str
+    reason: str
+    exit_code: int
+    execution_id: str
+    change: tuple[tuple[str, str], ...]
+    rejected: int
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Committed runs, the newest first."""
+
+    rows: tuple[RunLine, ...]
+    durations: Chart | None
+    part: Part
+
+
+@dataclass(frozen=True, slots=True)
+class NextRun:
+    """What the next run would do. `problem` says why that is not known."""
+
+    engine: str
+    rows: tuple[Mapping[str, Any], ...]
+    idle: bool
+    problem: str = ""
+
+
+def runs(history: History, wanted: int = 1) -> Runs:
+    """Return one page of runs."""
+    which, shown = cut_out(list(reversed(history.runs())), RUNS, wanted)
+    lines = tuple(map(_line, shown))
+    seconds = {one.epoch: {"seconds": one.seconds} for one in reversed(lines)}
+    return Runs(lines, bars("Seconds of each run", seconds, {entry.epoch: entry.started for entry in shown}, 160), which)
+
+
+def _line(entry: Entry) -> RunLine:
+    ops = {op: sum(int(one.get(op, 0) or 0) for one in entry.nodes.values()) for op in ("+A", "-R", "+C")}
+    counters = entry.counters
+    seconds = round((entry.finished - entry.started).total_seconds(), 2)
+    return RunLine(
+        entry.epoch, f"{entry.started:%Y-%m-%d %H:%M:%S}", seconds, str(counters.get("kind", "run")), short(str(counters.get("reason", ""))),
+        entry.exit_code, entry.execution_id, op_texts(ops), int(counters.get("rejected", 0)),
+    )  # fmt: skip
+
+
+def next_run(loaded: LoadedPipeline) -> NextRun:
+    """Return what the next run would do; no engine is started for it."""
+    try:
+        outlook = Outlook.of(loaded)
+        rows = tuple({**row, "reason": short(row["reason"], 300)} for row in outlook.rows())
+        chosen = outlook.engine(EngineOptions())
+    except Failure as problem:
+        return NextRun("", (), idle=False, problem=problem.message)
+    return NextRun("" if chosen is None else f"{chosen[0]} ({chosen[1]})", rows, idle=chosen is None)
