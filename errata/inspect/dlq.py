@@ -99,7 +99,8 @@ class Letters:
 
     def __init__(self, reading: Snapshot) -> None:
         self.plan = reading.plan
-        rejects = rejects_of(reading)
+        rejected = int(reading.head.counters.get("rejected", 0)) if reading.head else 0
+        rejects = rejects_of(reading) if rejected else pl.DataFrame(schema=COLUMNS)  # without rejects no engine is asked
         known = _grouped(rejects, reading.plan).select("node", "key", "text").unique(["node", "key"])
         detail = pl.col("detail").fill_null("").str.strip_prefix(ROLLED_BACK)
         self._rejects = rejects.join(known, ["node", "key"], how="left", maintain_order="left").with_columns(pl.col("stage").fill_null(""), why=detail)

@@ -90,6 +90,10 @@ class History:
         nodes, plan = self.reading.nodes, self.reading.plan
         return list(dict.fromkeys([*(name for name in (plan.nodes if plan else ()) if name in nodes), *nodes]))
 
+    def stored(self, name: str) -> bool:
+        """Whether the op rows of a node lie in a table, so that no engine is needed. Raises Usage for a node that has not run."""
+        return self.reading.committed(name).persisted
+
     def counts(self, name: str) -> dict[int, dict[str, int]]:
         """The op rows of a node in each epoch that changed it, by op."""
         found = {entry.epoch: {op: entry.nodes[name][op] for op in OP_SYMBOLS if entry.nodes[name].get(op)} for entry in self.runs() if name in entry.nodes}

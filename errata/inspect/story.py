@@ -8,7 +8,7 @@ from typing import Any
 
 from changelog.columns import column
 from errata.inspect.snapshot import Snapshot
-from errata.inspect.why import LineageWalk, record_versions
+from errata.inspect.why import LineageWalk, applied_corrections, record_versions
 from storage.values.python_rows import dictionaries
 
 Row = Mapping[str, Any]
@@ -23,7 +23,7 @@ class Behind:
         kind: Its type.
         count: How many of its rows have a part.
         rows: The first of them, by key in hexadecimal, with their data.
-        records: Of a source, the versions of these records (`errata.inspect.why`).
+        records: Of a source, the versions of these records; of a node of corrections, the entries that hold for them (`errata.inspect.why`).
         inputs: The same of each node that it reads. A node that was described before has neither rows nor inputs (`repeated`).
         repeated: Whether the node was described before in the tree.
     """
@@ -70,8 +70,9 @@ class _Tree:
         shown = set(sorted(keys)[: self.most])
         if node.is_source:
             return Behind(name, node.kind, len(keys), records=tuple(record_versions(self.trail, name, shown)))
+        applied = tuple(applied_corrections(self.trail, node, keys))[: self.most] if node.kind == "corrections" else ()
         above = dict.fromkeys(above for above, _ in node.inputs if above in self.keys)
-        return Behind(name, node.kind, len(keys), tuple(self._rows(name, shown)), inputs=tuple(self.of(one) for one in above))
+        return Behind(name, node.kind, len(keys), tuple(self._rows(name, shown)), applied, tuple(self.of(one) for one in above))
 
     def _rows(self, name: str, keys: set[bytes]) -> Iterator[tuple[str, Row]]:
         node = self.reading.committed(name)

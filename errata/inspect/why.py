@@ -58,7 +58,15 @@ def why(reading: Snapshot, name: str, conditions: Mapping[str, str]) -> Iterator
             yield from record_versions(trail, source.name, behind[source.name])
     for corrected in trail.plan.of_kind("corrections"):
         if behind.get(corrected.name):
-            yield from _corrections(trail, corrected, behind[corrected.name])
+            yield from applied_corrections(trail, corrected, behind[corrected.name])
+
+
+def live_matches(reading: Snapshot, name: str, conditions: Mapping[str, str], most: int) -> list[tuple[str, Row]]:
+    """Return the first live rows that meet the conditions, by key in hexadecimal. Raises Usage for unknown fields."""
+    node = reading.committed(name)
+    found = reading.live_rows(node).where(_meets(node, {}, conditions)).orderBy("_key").limit(most)
+    rows = dictionaries(reading.engine.to_arrow(found.select("_key", *map(column, node.shown))))
+    return [(bytes(row["_key"]).hex(), node.values(row)) for row in rows]
 
 
 def _in_dlq(reading: Snapshot, name: str, conditions: Mapping[str, str]) -> str:
@@ -180,7 +188,7 @@ def record_versions(trail: LineageWalk, source: str, keys: set[bytes]) -> Iterat
         }  # fmt: skip
 
 
-def _corrections(trail: LineageWalk, node: Node, keys: set[bytes]) -> Iterator[Row]:
+def applied_corrections(trail: LineageWalk, node: Node, keys: set[bytes]) -> Iterator[Row]:
     """The corrections as code that hold for rows of a corrections node."""
     rows = trail.live(node, trail.reading.last).as_frame().join(trail.engine.keys_frame(keys), "_key", "left_semi").select("_lookup").distinct()
     lookups = {bytes(lookup) for lookup in trail.engine.to_arrow(rows).column("_lookup").to_pylist()}

@@ -36,7 +36,7 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """One page of the calendar, the oldest epoch first. `rows` are nodes with their places."""
+    """One page of the calendar, the newest epoch first. `rows` are nodes with their places."""
 
     epochs: tuple[tuple[int, str], ...]
     days: tuple[Day, ...]
@@ -50,11 +50,11 @@ def calendar(history: History, part: int = 0, nodes: int = 1, epochs: int = EPOC
     """Return a page of the calendar. `part` counts pages of epochs from the newest; `nodes` pages of nodes."""
     newest = list(reversed(history.runs()))
     which, runs = cut_out(newest, epochs, part)
-    shown = list(reversed(runs))
+    shown = list(runs)
     names, chosen = cut_out(history.names, NODES, nodes)
     if not shown:
         return Calendar((), (), (), which, names)
-    span = shown[0].epoch, shown[-1].epoch
+    span = shown[-1].epoch, shown[0].epoch
     causes = history.causes(chosen, span)
     rows = tuple((name, tuple(_places(name, [run.epoch for run in shown], history.counts(name), causes))) for name in chosen)
     return Calendar(tuple((run.epoch, f"{run.started:%Y-%m-%d %H:%M}") for run in shown), tuple(_days([run.started for run in shown])), rows, which, names)

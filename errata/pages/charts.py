@@ -8,9 +8,9 @@ from datetime import datetime
 from math import isfinite
 from typing import Any
 
-LEFT, RIGHT, TOP, BOTTOM = 76, 12, 12, 40
-WIDTH = 900
-TICKS = 8
+LEFT, RIGHT, TOP, BOTTOM = 66, 14, 12, 40
+WIDTH = 640
+TICKS = 6
 """The number of epochs that an axis names, about."""
 
 
@@ -56,6 +56,8 @@ class Chart:
     bars: tuple[Bar, ...] = ()
     line: str = ""
     dots: tuple[Dot, ...] = ()
+    left: float = LEFT
+    right: float = WIDTH - RIGHT
 
     @property
     def floor(self) -> float:
@@ -90,8 +92,9 @@ def steps(label: str, values: Mapping[int, Any], moments: Moments, height: float
         return None
     low, high = min(numbers), max(numbers)
     low, high = (low, high) if high > low else (low - 1, high + 1)
-    step, room = (WIDTH - LEFT - RIGHT) / len(values), height - TOP - BOTTOM
-    places = [(LEFT + (at + 0.5) * step, TOP + room * (1 - (number / 2 - low / 2) / (high / 2 - low / 2))) for at, number in enumerate(numbers)]
+    step, room, span = (WIDTH - LEFT - RIGHT) / len(values), height - TOP - BOTTOM, high / 2 - low / 2
+    shares = [(number / 2 - low / 2) / span if span else 0.5 for number in numbers]
+    places = [(LEFT + (at + 0.5) * step, TOP + room * (1 - share)) for at, share in enumerate(shares)]
     path = f"M{places[0][0]:.1f} {places[0][1]:.1f}" + "".join(f"H{x:.1f}V{y:.1f}" for x, y in places[1:])
     dots = (Dot(x, y, f"epoch {epoch}: {shown_number(value)}") for (x, y), (epoch, value) in zip(places, values.items(), strict=True))
     return Chart(label, WIDTH, height, _across(list(values), moments, step, step / 2), _up(low, high, height), line=path, dots=tuple(dots))

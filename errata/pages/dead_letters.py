@@ -73,12 +73,19 @@ def _trigger(number: int, one: Trigger) -> TriggerLine:
 
 
 def _letter(letters: Letters, row: Row) -> Letter:
-    found = {name: text for name, text in row["fields"].items() if text is not None}
-    named = letters.key_columns(row["source"]) or tuple(found)
-    fits = bool(found) and not row["raw"] and all(len(text) <= MOST_FIELD for text in found.values())
+    found = dict(row["fields"])
+    key, values = _correctable(letters, row, found)
     file, number = row["file"] or "", row["row"]
     return Letter(
         row["source"] or "", short(f"{file}:{number}" if number is not None else file), row["category"], short(row["detail"], 300), row["epoch"], row["text"] or "",
-        tuple((short(name, 60), shown(text)) for name, text in list(found.items())[:MOST_COLUMNS]), short(row["raw"], 2000),
-        tuple((name, found.get(name, "")) for name in named) if fits else (), tuple((name, text) for name, text in found.items() if name not in named or not letters.key_columns(row["source"])) if fits else (),
+        tuple((short(name, 60), shown(text)) for name, text in list(found.items())[:MOST_COLUMNS]), short(row["raw"], 2000), key, values,
     )  # fmt: skip
+
+
+def _correctable(letters: Letters, row: Row, found: Mapping[str, str]) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+    """What names the record, and what may be changed; nothing of a record that could not be read, or that a form cannot hold."""
+    if not found or not row["source"] or row["raw"] or any(len(text) > MOST_FIELD for text in found.values()):
+        return (), ()
+    named = letters.key_columns(row["source"])
+    key = tuple((name, found.get(name, "")) for name in named or found)
+    return key, tuple((name, text) for name, text in found.items() if name not in (named or ()))

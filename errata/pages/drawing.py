@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from errata.pages.values import short
@@ -16,10 +17,9 @@ else:
     graphlay = Lazy("graphlay")
 
 HEIGHT, MARGIN = 58, 10
-NARROWEST, WIDEST, SIGN = 112, 236, 7.6
-"""Least and greatest width of a box, and the width of a letter."""
-WIDE_PAGE, NARROW_PAGE = 1300, 380
-_SPACING = {"layer_gap": 36, "node_gap": 22, "dummy_gap": 16, "port_gap": 12}
+SIGN = 7.6
+"""The width of a letter."""
+WIDE_PAGE = 1300
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,45 +66,63 @@ class Drawing:
     direction: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Style:
+    """How a drawing is made: its direction, the least and the greatest width of a box, the distance of boxes side by side."""
+
+    direction: str
+    narrowest: int
+    widest: int
+    gap: int
+
+
+_ACROSS = _Style("leftright", 112, 236, 22)
+_DOWN = _Style("topbottom", 92, 150, 12)
+
+
 def drawings(boxes: Sequence[Box]) -> tuple[Drawing, ...]:
     """Return the DAG for a wide page and for a narrow one; nothing where there are no boxes."""
     if not boxes:
         return ()
-    across, down = _drawn(boxes, "leftright"), _drawn(boxes, "topbottom")
+    across, down = _drawn(boxes, _ACROSS), _drawn(boxes, _DOWN)
     wide = across if across.width <= WIDE_PAGE or across.width <= down.width else down
     return wide, down
 
 
-def _drawn(boxes: Sequence[Box], direction: str) -> Drawing:
+def _drawn(boxes: Sequence[Box], style: _Style) -> Drawing:
     graph = graphlay.Graph()
     for box in boxes:
-        graph.node(box.name, width=_width(box), height=HEIGHT)
+        graph.node(box.name, width=_width(box, style), height=HEIGHT)
     known = {box.name for box in boxes}
     for box in boxes:
         for name in box.inputs:
             if name in known:
                 graph.edge(name, box.name)
-    options = {"direction": direction, "spacing": _SPACING, "routing": {"style": "orthogonal"}}
+    spacing = {"layer_gap": 36, "node_gap": style.gap, "dummy_gap": min(16, style.gap), "port_gap": 12}
+    options = {"direction": style.direction, "spacing": spacing, "routing": {"style": "orthogonal"}}
     found = graphlay.layout(graph, options=options)
-    return _at_origin(boxes, found.raw, direction)
+    return _at_origin(boxes, found.raw, style.direction)
 
 
 def _at_origin(boxes: Sequence[Box], raw: Mapping[str, Any], direction: str) -> Drawing:
     """The layout moved so that it begins at the margin."""
     lines = [[(point["x"], point["y"]) for point in edge["points"]] for edge in raw["edges"]]
-    corners = [(node["center"]["x"] - node["size"]["width"] / 2, node["center"]["y"] - HEIGHT / 2) for node in raw["nodes"]]
-    xs = [x for x, _ in corners] + [x for line in lines for x, _ in line]
-    ys = [y for _, y in corners] + [y for line in lines for _, y in line]
+    corners = [_corner(node) for node in raw["nodes"]]
+    far = [(x + node["size"]["width"], y + HEIGHT) for node, (x, y) in zip(raw["nodes"], corners, strict=True)]
+    xs, ys = (list(along) for along in zip(*corners, *far, *chain.from_iterable(lines), strict=False))
     left, top = MARGIN - min(xs), MARGIN - min(ys)
     placed = tuple(_placed(box, x + left, y + top, node["size"]["width"]) for box, node, (x, y) in zip(boxes, raw["nodes"], corners, strict=True))
-    right = max([box.x + box.width for box in placed] + [x + left for x in xs])
-    bottom = max([box.y + HEIGHT for box in placed] + [y + top for y in ys])
-    return Drawing(right + MARGIN, bottom + MARGIN, placed, tuple(_path([(x + left, y + top) for x, y in line]) for line in lines), direction)
+    edges = tuple(_path([(x + left, y + top) for x, y in line]) for line in lines)
+    return Drawing(max(xs) + left + MARGIN, max(ys) + top + MARGIN, placed, edges, direction)
 
 
-def _width(box: Box) -> float:
+def _corner(node: Mapping[str, Any]) -> tuple[float, float]:
+    return node["center"]["x"] - node["size"]["width"] / 2, node["center"]["y"] - HEIGHT / 2
+
+
+def _width(box: Box, style: _Style) -> float:
     signs = max(len(box.name) * SIGN, len(box.caption) * 6.3, sum(len(text) + 1 for text, _ in box.change) * 6.6)
-    return float(min(WIDEST, max(NARROWEST, round(signs) + 22)))
+    return float(min(style.widest, max(style.narrowest, round(signs) + 22)))
 
 
 def _placed(box: Box, x: float, y: float, width: float) -> Placed:

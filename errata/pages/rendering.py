@@ -41,6 +41,11 @@ def render(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(**values)
 
 
+def macro(name: str, *values: Any) -> str:
+    """Return what a macro of the templates makes of values."""
+    return str(getattr(_environment().get_template("macros.html").module, name)(*values))
+
+
 def trusted(text: str) -> markupsafe.Markup:
     """Return a text of our own as HTML that is not escaped."""
     return markupsafe.Markup(text)

@@ -11,6 +11,7 @@ from errata.pages import rendering
 from errata.pages.calendar import calendar
 from errata.pages.corrections import corrections, outputs
 from errata.pages.dead_letters import dead_letters
+from errata.pages.expectations import expectations_page
 from errata.pages.links import Links
 from errata.pages.overview import overview
 from errata.pages.rows import restless_page
@@ -42,6 +43,8 @@ def _sections(loaded: LoadedPipeline, history: History, links: Links) -> Iterato
             yield f"Corrections of {name}", "output.html", corrections(history, name)
     yield "Epochs", "calendar.html", calendar(history)
     yield "Runs", "runs.html", runs(history)
+    if (expected := expectations_page(history)).rows:
+        yield "Expectations", "expectations.html", expected
     yield from _letters(Letters(history.reading))
     yield "Rows that changed most", "restless.html", restless_page(history)
     yield "Next run", "next.html", next_run(loaded)

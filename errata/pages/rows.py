@@ -13,7 +13,8 @@ from errata.inspect.row_keys import key_columns
 from errata.inspect.story import Behind, tree
 from errata.pages.overview import op_texts
 from errata.pages.paging import Part, cut_out, part
-from errata.pages.values import Lines, Shown, fields, lines, short, shown
+from errata.pages.values import Lines, Shown, fields, lines, short
+from errata.rendering.rows import cell
 
 Row = Mapping[str, Any]
 ROWS = 50
@@ -59,9 +60,9 @@ class ChangesPage:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version of a source record."""
+    """A version of a source record, or a correction as code, which has no epoch."""
 
-    epoch: int
+    epoch: int | None
     op: str
     cause: str
     reason: str
@@ -187,13 +188,13 @@ def _why_command(history: History, name: str, row: Row | None, command: str) -> 
     named = key_columns(plan, plan[name])
     if named is None or any(len(str(row.get(column))) > 100 for column in named):
         return ""
-    words = [f"{column}={'' if row.get(column) is None else shown_plain(row[column])}" for column in named]
+    words = [f"{column}={shown_plain(row.get(column))}" for column in named]
     return short(f"{command} {shlex.join([name, *words])}", 400) if words else ""
 
 
 def shown_plain(value: Any) -> str:
-    """Return a value as a condition of a command has it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    """Return a value as a condition of a command, or a correction, has it."""
+    return cell(value)
 
 
 def _branch(history: History, behind: Behind) -> Branch:
@@ -217,12 +218,13 @@ def _record(history: History, source: str, versions: Sequence[Row]) -> Record:
     last = versions[-1]
     plan = history.reading.plan
     named = key_columns(plan, plan[source]) if plan is not None and source in plan.nodes else None
-    key = tuple((column, shown_plain(last["data"].get(column))) for column in named or ())
-    values = tuple((column, shown_plain("" if value is None else value)) for column, value in last["data"].items() if column not in (named or ()))
+    texts = {column: shown_plain(value) for column, value in last["data"].items()}
+    key = tuple((column, texts.get(column, "")) for column in named or texts)
+    values = tuple((column, text) for column, text in texts.items() if column not in (named or ()))
     shown_ones = tuple(
         Version(one["epoch"], one["op"], short(one["cause"], 80), short(one["reason"]), one["live"], fields(one["data"])) for one in versions[-VERSIONS:]
     )
-    fits = all(len(text) <= 1000 for _, text in (*key, *values))
+    fits = plan is not None and source in plan.nodes and plan[source].is_source and all(len(text) <= 1000 for _, text in (*key, *values))
     return Record(source, short(last["file"]), last["row"], shown_ones, len(versions) - len(shown_ones), key if fits else (), values if fits else ())
 
 
@@ -238,7 +240,3 @@ def _newest(change: RowChange) -> Row:
 def _moments(history: History) -> dict[int, str]:
     return {entry.epoch: f"{entry.started:%Y-%m-%d %H:%M}" for entry in history.runs()}
 
-
-__all__ = [
-    "Branch", "ChangesPage", "EpochOfNode", "NodePage", "Record", "Restless", "Story", "Version", "changes_page", "node_page", "restless_page", "shown", "shown_plain", "story",
-]  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -74,8 +74,8 @@ class ProtectedFiles:
         return self._files.get(identity) or self._inputs.get(identity)
 
     @cached_property
-    def _files(self) -> dict[Identity, str]:
-        """What the pipeline is made of, with what to say of each."""
+    def own(self) -> Sequence[tuple[Path, str]]:
+        """The files and tables that the pipeline is made of or reads as a whole, with what to say of each."""
         plan = self.plan
         documents = {Path(node.spec.document.file) for node in plan if node.spec.document is not None}
         layouts = {plan.settings.folder / text for node in plan for text in _layouts(node)}
@@ -88,7 +88,11 @@ class ProtectedFiles:
         ]
         if plan.workspace is not None and plan.workspace.file is not None:
             named.append((plan.workspace.file, "is the workspace's own file"))
-        return {identity: told for file, told in reversed(named) if (identity := _identity(file)) is not None}
+        return named
+
+    @cached_property
+    def _files(self) -> dict[Identity, str]:
+        return {identity: told for file, told in reversed(self.own) if (identity := _identity(file)) is not None}
 
     @cached_property
     def _inputs(self) -> dict[Identity, str]:

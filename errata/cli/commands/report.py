@@ -15,7 +15,14 @@ from errata.core.files import replace_file
 @option("--output", "-o", metavar="FILE", type=click.Path(path_type=Path), required=True, help="The page that is written.")
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, output: Path, **words: Any) -> int:
-    """Write one HTML page: DAG, counts, DLQ."""
+    r"""Write the pages of `errata ui` into one HTML file.
+
+    \b
+    For somebody who has no access to the state:
+      errata report pipeline.yaml -o report.html
+    Of another state:
+      errata report pipeline.yaml --state s3://bucket/state -o report.html
+    """
     console = console_of(quiet, verbose, no_color)
     replace_file(output, load_pipeline(console, words).report())
     console.note(f"Wrote {output}")

@@ -1,0 +1,1 @@
+"""`errata ui`: the pages about a pipeline, served on this machine alone."""

@@ -1,0 +1,134 @@
+"""Corrections and retries from pages: as the commands make them, and only from a page of the server."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.pages import Page
+from tests.support.pipelines import Folder
+from tests.support.sites import Visit
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "rollback"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("out", ".errata"))
+    made = Folder(tmp_path)
+    made.run()
+    shutil.copytree(EXAMPLE / "later", tmp_path / "data", dirs_exist_ok=True)
+    made.run()
+    return made
+
+
+@pytest.fixture
+def visit(folder):
+    return Visit(folder, writes=True)
+
+
+def forms(page, action):
+    """The fields of the forms of a page that go to an address."""
+    found, fields = [], None
+    for tag, given in page.tags:
+        if tag == "form":
+            fields = {} if given.get("action") == action else None
+            found += [fields] if fields is not None else []
+        elif tag == "input" and fields is not None and given.get("type") != "checkbox":
+            fields[given["name"]] = given.get("value") or ""
+    return found
+
+
+def trigger(visit, words):
+    """The page of a trigger."""
+    page = visit.page("/letters")
+    for address in (one for one in page.addresses if one.startswith("/letters?trigger=")):
+        found = visit.page(address)
+        if words in found.text:
+            return found
+    raise AssertionError(page.text)
+
+
+def test_rejected_records_are_shown_by_trigger_with_their_source_record(visit):
+    text = visit.page("/letters").text
+    for words in ("cannot convert 'one' to Int", "cannot convert '?' to Int", "a department cannot sell less than nothing"):
+        assert words in text
+    page = trigger(visit, "cannot convert '?' to Int")
+    assert "data/day-2.csv:3" in page.text
+    assert "product ball" in page.text
+    assert "rolled back with them 1" in page.text
+
+
+def test_a_correction_is_shown_first_and_then_made(visit, folder):
+    [form] = [one for one in forms(trigger(visit, "cannot convert '?' to Int"), "/actions/correct") if one["was.product"] == "ball"]
+    form |= {"set.pieces": "2", "reason": "a typing error"}
+    token = form.pop("form_token")
+    shown = visit.job(visit.send("/actions/correct", token=token, **form, dry_run="yes")).text
+    assert "This is what the correction would change" in shown
+    assert "Nothing was changed" in shown
+    assert folder.load().head_epoch() == 2
+    made = visit.job(visit.send("/actions/correct", token=token, **form)).text
+    assert "epoch 3 is committed" in made
+    [run] = [one for one in folder.load().runs() if one["epoch"] == 3]
+    assert run["reason"] == "a typing error"
+    assert "cannot convert '?' to Int" not in visit.page("/letters").text
+    assert ("S3", "ball", "20") in {(row["sale"], row["product"], row["amount"]) for row in folder.rows("out/shipped.csv")}
+    assert folder.violations() == []
+
+
+def test_a_group_is_tried_again(visit, folder):
+    shutil.copytree(EXAMPLE / "repaired", folder.path / "data", dirs_exist_ok=True)
+    page = trigger(visit, "cannot convert 'one' to Int")
+    [form, *_] = forms(page, "/actions/retry")
+    text = visit.job(visit.send("/actions/retry", token=form["form_token"], group=form["group"])).text
+    assert "epoch 3 is committed" in text
+    assert "cannot convert 'one' to Int" not in visit.page("/letters").text
+
+
+def test_a_change_that_cannot_be_made_says_why(visit, folder):
+    text = visit.job(visit.send("/actions/retry", group="nobody")).text
+    assert "no group 'nobody' is suppressed" in text
+    text = visit.job(visit.send("/actions/correct", source="lines", reason="r", **{"key.sale": "nobody", "was.price": "1", "set.price": "2"})).text
+    assert "no record of 'lines' has sale=nobody" in text
+    assert folder.load().head_epoch() == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [({}, 404), ({"source": "lines"}, 404), ({"source": "lines", "reason": " ", "retract": "yes"}, 404), ({"source": "lines", "reason": "r", "was.a": "1", "set.a": "1"}, 404)],
+)
+def test_a_form_that_lacks_something_is_refused(visit, fields, status):
+    assert visit.send("/actions/correct", **fields).status_code == status
+
+
+def test_only_a_form_of_a_page_changes_anything(visit, folder):
+    for answer in (
+        visit.send("/actions/retry", token="", group="S2"),
+        visit.send("/actions/retry", token="0" * 64, group="S2"),
+        visit.client.post("/actions/retry", json={"form_token": visit.access.form_token, "group": "S2"}),
+        visit.client.post("/actions/retry", content=b"form_token=" + visit.access.form_token.encode() + b"&group=S2", headers={"content-type": "text/plain"}),
+        visit.client.post("/actions/retry", data={"form_token": visit.access.form_token, "group": "S2"}, headers={"origin": "http://evil.example"}),
+        visit.client.get("/actions/retry", params={"form_token": visit.access.form_token, "group": "S2"}),
+        visit.send("/actions/retry", group="S" * 2_000_000),
+        visit.send("/actions/retry", **{f"f{at}": "" for at in range(6_000)}),
+    ):
+        assert answer.status_code in (403, 404, 405)
+    assert not visit.jobs.running
+    assert folder.load().head_epoch() == 2
+
+
+def test_a_page_that_only_shows_has_no_forms_that_change(folder):
+    page = trigger(Visit(folder), "cannot convert '?' to Int")
+    assert [given for tag, given in page.tags if tag == "form" and given.get("method") == "post"] == []
+    assert "errata ui --write" in page.text
+
+
+def test_a_page_that_needs_the_engine_says_that_it_is_taken(visit, monkeypatch):
+    monkeypatch.setattr("errata.ui.reader.PATIENCE", 0.05)
+    with visit.reader.work:
+        answer = visit.client.get("/letters")
+        assert answer.status_code == 503
+        assert "a change is being computed" in Page.of(answer.text).text
+        assert visit.client.get("/").status_code == 200

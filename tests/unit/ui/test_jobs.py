@@ -1,0 +1,53 @@
+"""Changes that pages ask for: one at a time, with their effect or what stopped them."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from errata.core.events import RunResult
+from errata.core.failures import Stopped
+from errata.ui.jobs import MOST_EFFECTS, Jobs
+
+
+def done(job, jobs):
+    jobs.finish()
+    return job
+
+
+def test_a_change_has_its_effect_by_node():
+    jobs = Jobs(threading.Lock())
+    rows = [{"node": "a", "op": "+C", "before": {"v": 1}, "after": {"v": 2}}] + [{"node": "b", "op": "+A", "before": None, "after": {"v": at}} for at in range(MOST_EFFECTS + 5)]
+    job = done(jobs.begin("t", lambda: (rows, RunResult(0, 7, committed=True))), jobs)
+    assert (job.state, job.epoch, job.more) == ("done", 7, 6)
+    assert [(node, len(table.rows)) for node, table in job.effect] == [("a", 1), ("b", MOST_EFFECTS - 1)]
+
+
+def test_a_failure_says_why_and_what_to_do():
+    def fails():
+        raise Stopped("too much would be retracted", help="look at the file")
+
+    jobs = Jobs(threading.Lock())
+    job = done(jobs.begin("t", fails), jobs)
+    assert (job.state, job.message) == ("failed", "too much would be retracted (look at the file)")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_defect_ends_the_job_too():
+    jobs = Jobs(threading.Lock())
+    job = done(jobs.begin("t", lambda: 1 / 0), jobs)
+    assert (job.state, jobs.running) == ("failed", False)
+
+
+def test_jobs_wait_for_each_other():
+    lock = threading.Lock()
+    jobs = Jobs(lock)
+    with lock:
+        first, second = (jobs.begin("t", lambda: ([], RunResult(0))) for _ in range(2))
+        assert {first.state, second.state} == {"waiting"}
+        assert jobs.running
+    jobs.finish()
+    assert {first.state, second.state} == {"done"}
+    assert jobs.find(first.number) is first
+    assert jobs.find("other") is None
