@@ -18,6 +18,7 @@ DOCS = ROOT / "docs"
 LINK = re.compile(r"(\]\()([^)\s#:]+)(#[^)\s]+)?(\))")
 PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+\.svg)\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+SUBJECTS = re.compile(r"^\| subject \| page \|\n\|[-|]*\n((?:\|.*\n)+)", re.MULTILINE)
 TITLED = re.compile(r'^```\w+ title="([^"\n]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 LANGUAGES = {".yaml": "yaml", ".csv": "text", ".sh": "bash", ".py": "python", ".json": "json", ".toml": "toml", ".service": "ini", ".timer": "ini"}
@@ -52,23 +53,45 @@ def linked(page: Path) -> Iterator[Path]:
 def navigation(folder: Path = DOCS) -> list[object]:
     """Return the menu of a folder: pages and inner folders in the order in which its README links to them, then all others.
 
+    A README with a table of subjects groups the pages by them.
+
     Args:
         folder: a folder of `docs/` with a page `README.md`
     """
     opening = folder / "README.md"
-    inner = [path for path in sorted(folder.iterdir()) if (path / "README.md").is_file()]
-    pages = [page for page in sorted(folder.glob("*.md")) if page != opening]
-    places = {path: order for order, path in reversed(list(enumerate(linked(opening))))}
-    last = len(places) + 1000
-
-    def place(path: Path) -> tuple[int, str]:
-        return min(places.get(path, last), places.get(path / "README.md", last)), path.name
-
+    inner = [path / "README.md" for path in sorted(folder.iterdir()) if (path / "README.md").is_file()]
+    own = {page: entry(page) for page in [*sorted(folder.glob("*.md")), *inner] if page != opening}
+    own |= {page: entry(page) for page in linked(opening) if page.suffix == ".md" and page.is_file() and not page.is_relative_to(DOCS)}
+    groups = [(name, [page for page in pages if page in own]) for name, pages in subjects(opening)]
+    grouped = {page for _, pages in groups for page in pages}
+    order = [page for page in dict.fromkeys([*linked(opening), *own]) if page in own and page not in grouped]
     menu: list[object] = [opening.relative_to(DOCS).as_posix()]
-    for path in sorted([*pages, *inner], key=place):
-        entry = {title(path / "README.md"): navigation(path)} if path in inner else {title(path): path.relative_to(DOCS).as_posix()}
-        menu.append(entry)
-    return menu
+    menu += [{name: [own[page] for page in dict.fromkeys(pages)]} for name, pages in groups]
+    return [*menu, *(own[page] for page in order)]
+
+
+def entry(page: Path) -> dict[str, object]:
+    """Return the entry of the menu for a page, or for the folder of a README."""
+    if page.name == "README.md" and page.is_relative_to(DOCS):
+        return {title(page): navigation(page.parent)}
+    place = page.relative_to(DOCS) if page.is_relative_to(DOCS) else outside(page)
+    return {title(page): place.as_posix()}
+
+
+def subjects(page: Path) -> Iterator[tuple[str, list[Path]]]:
+    """Yield the subjects of a page's table of subjects, each with the pages that it links to."""
+    table = SUBJECTS.search(page.read_text(encoding="utf-8"))
+    for line in table[1].splitlines() if table else ():
+        name, cell = line.strip("| ").split(" | ", 1)
+        yield name[0].upper() + name[1:], [(page.parent / link[2]).resolve() for link in LINK.finditer(cell)]
+
+
+def outside(file: Path) -> Path:
+    """Return the place on the site of a file outside of `docs/`."""
+    place = Path("files") / file.relative_to(ROOT)
+    if file.is_dir():
+        return place / "README.md"
+    return place if place.suffix == ".md" else place.with_name(place.name + ".md")
 
 
 @dataclass(slots=True)
@@ -148,11 +171,6 @@ class Copy:
         elif target == ROOT / "README.md":
             inside = Path("README.md")
         else:
-            inside = Path("files") / target.relative_to(ROOT)
-            if target.is_dir():
-                inside /= "README.md"
-                target = target / "README.md" if (target / "README.md").is_file() else target
-            elif target.suffix != ".md":
-                inside = inside.with_name(inside.name + ".md")
-            self.waiting.setdefault(target, inside)
+            inside = outside(target)
+            self.waiting.setdefault(target / "README.md" if (target / "README.md").is_file() else target, inside)
         return os.path.relpath(inside, place.parent)
