@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from changelog.forms.frames import changelog_stream
-    from errata.api.pipeline import Pipeline, load
+    from errata.api.pipeline import Pipeline, load, run
     from errata.core.diagnostics import Diagnostic, PipelineErrors
     from errata.core.events import RunResult
-    from errata.core.failures import Busy, Failure, Stopped, StorageFailed
+    from errata.core.failures import Busy, Failure, Stopped, StorageFailed, Usage
+    from errata.core.node_rows import NodeRows
     from errata.core.options import EngineOptions, LogFilter, RunOptions
 
 _PLACES = {
-    "load": "errata.api.pipeline", "Pipeline": "errata.api.pipeline", "PipelineErrors": "errata.core.diagnostics", "Diagnostic": "errata.core.diagnostics",
+    "load": "errata.api.pipeline", "run": "errata.api.pipeline", "Pipeline": "errata.api.pipeline", "PipelineErrors": "errata.core.diagnostics", "Diagnostic": "errata.core.diagnostics",
     "RunOptions": "errata.core.options", "RunResult": "errata.core.events", "EngineOptions": "errata.core.options", "LogFilter": "errata.core.options",
     "Failure": "errata.core.failures", "Stopped": "errata.core.failures", "StorageFailed": "errata.core.failures", "Busy": "errata.core.failures",
+    "Usage": "errata.core.failures", "NodeRows": "errata.core.node_rows",
     "changelog_stream": "changelog.forms.frames",
 }  # fmt: skip
 
@@ -32,14 +34,17 @@ __all__ = [
     "EngineOptions",
     "Failure",
     "LogFilter",
+    "NodeRows",
     "Pipeline",
     "PipelineErrors",
     "RunOptions",
     "RunResult",
     "Stopped",
     "StorageFailed",
+    "Usage",
     "changelog_stream",
     "load",
+    "run",
 ]  # fmt: skip
 
 

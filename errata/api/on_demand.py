@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from errata.amend import compact, correct, revert, saved_correction
-    from errata.api import amendments, runs
+    from errata.api import amendments, results, runs
     from errata.inspect import corrections, dlq, expectations, explain, forecast, next_run, restate, snapshot, verify, why
     from errata.pages import report
 else:
@@ -24,10 +24,11 @@ else:
     corrections = Lazy("errata.inspect.corrections")
     saved_correction = Lazy("errata.amend.saved_correction")
     restate = Lazy("errata.inspect.restate")
+    results = Lazy("errata.api.results")
     revert = Lazy("errata.amend.revert")
     runs = Lazy("errata.api.runs")
     snapshot = Lazy("errata.inspect.snapshot")
     verify = Lazy("errata.inspect.verify")
     why = Lazy("errata.inspect.why")
 
-__all__ = ["amendments", "compact", "correct", "corrections", "dlq", "expectations", "explain", "forecast", "next_run", "report", "restate", "revert", "runs", "saved_correction", "snapshot", "verify", "why"]
+__all__ = ["amendments", "compact", "correct", "corrections", "dlq", "expectations", "explain", "forecast", "next_run", "report", "restate", "results", "revert", "runs", "saved_correction", "snapshot", "verify", "why"]

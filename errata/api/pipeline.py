@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+from datetime import date
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from errata.api.on_demand import (
@@ -19,6 +22,7 @@ from errata.api.on_demand import (
     next_run,
     report,
     restate,
+    results,
     revert,
     runs,
     saved_correction,
@@ -26,30 +30,36 @@ from errata.api.on_demand import (
     verify,
     why,
 )
-from errata.core.diagnostics import Diagnostic
+from errata.core.diagnostics import Diagnostic, did_you_mean
 from errata.core.env_references import process_environment
-from errata.core.options import Correction, EngineOptions, LogFilter, Restatement, RunOptions
+from errata.core.failures import Usage
+from errata.core.options import Correction, EngineKind, EngineOptions, LogFilter, Restatement, RunOptions
 from errata.plan.opening import Choices, open_pipeline, pipeline_name, state_place
 from errata.plan.pipeline import LoadedPipeline
 from errata.plan.plan import Plan
+from errata.project.texts import SAVED, Texts
 from errata.project.workspace import find_workspace
 from errata.yaml import read_yaml
+from operators.core.settings import GivenRows
 from storage.state.location import State
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from errata.core.events import RunResult
+    from errata.core.node_rows import NodeRows
     from errata.inspect.forecast import Forecast
     from errata.inspect.next_run import Outlook
     from errata.inspect.snapshot import Snapshot
     from storage.state.entry import Entry
 
 Row = Mapping[str, Any]
+BUILT = "<pipeline>"
+"""The name of a pipeline that is built in Python, in the place of a file's."""
 
 
 def load(
-    path: str | Path,
+    path: str | Path | Mapping[str, Any],
     *,
     channel: str | Path | None = None,
     variables: Mapping[str, Any] | None = None,
@@ -59,14 +69,51 @@ def load(
     allow_absolute_paths: bool = False,
     state: str | None = None,
 ) -> Pipeline:
-    """Load and plan a pipeline file.
+    """Load and plan a pipeline file, or a pipeline that is built in Python.
 
-    `variables` override declared ones (`{"pipeline.cutoff": 10}`) with values of their types or texts of them, None is null; `base_dir` is where relative paths of the pipeline start.
-    Raises PipelineErrors with every independent problem; nothing is read but the project's own files.
+    Args:
+        path: The file, or a map with the keys of a pipeline file. Problems of a map have places in its JSON text.
+        channel: A channel, by path or name.
+        variables: Overrides of declared variables (`{"pipeline.cutoff": 10}`), as values of their types or texts of these; None is null.
+        base_dir: Where relative paths of the pipeline start; by default the folder of the file, of a map the working directory.
+        environment: The active environment, as `--env`.
+        rules_path: The folder of CXL modules.
+        allow_absolute_paths: Whether paths may be absolute.
+        state: The place of the state.
+
+    Raises:
+        PipelineErrors: With every independent problem; nothing is read but the project's own files.
     """
-    choices = Choices(channel, variables, base_dir, environment, rules_path, allow_absolute_paths, state)
-    opened = open_pipeline(Path(path), choices)
-    return Pipeline(opened.loaded(opened.draft()))
+    file, texts = _opened(path, base_dir)
+    choices = Choices(channel, variables, base_dir, environment, rules_path, allow_absolute_paths, state, texts)
+
+    def planned(rows: Mapping[str, GivenRows]) -> LoadedPipeline:
+        opened = open_pipeline(file, replace(choices, given=rows))
+        return opened.loaded(opened.draft())
+
+    return Pipeline(planned({}), planned)
+
+
+def _opened(path: str | Path | Mapping[str, Any], base_dir: str | Path | None) -> tuple[Path, Texts]:
+    """A pipeline file with how it is read; of a map its JSON text, with a path that is no file. Raises TypeError for values that a pipeline lacks."""
+    if not isinstance(path, Mapping):
+        return Path(path), SAVED
+    file = (Path(base_dir) if base_dir else Path.cwd()) / BUILT
+    return file, Texts({os.path.abspath(file): json.dumps(path, indent=2, ensure_ascii=False, default=_as_text) + "\n"})  # noqa: PTH100 - as the texts are looked up
+
+
+def _as_text(value: Any) -> str:
+    """Dates, times and paths of a pipeline that is built in Python. Raises TypeError for other values."""
+    if isinstance(value, date | PurePath):
+        return value.isoformat() if isinstance(value, date) else str(value)
+    raise TypeError(f"a pipeline has texts, numbers, lists and maps, no {type(value).__name__}")
+
+
+def run(
+    path: str | Path | Mapping[str, Any], inputs: Mapping[str, Any] | None = None, *, engine: EngineKind | None = None, full_refresh: bool = False, ephemeral: bool = False, **settings: Any
+) -> RunResult:
+    """Load a pipeline and run it: `errata.load(path, **settings).run(inputs=inputs, engine=engine, ...)`. Raises PipelineErrors, Failure."""
+    return load(path, **settings).run(inputs=inputs, engine=engine, full_refresh=full_refresh, ephemeral=ephemeral)
 
 
 def stored(path: str | Path, state: str | None = None) -> Snapshot | None:
@@ -98,8 +145,14 @@ def state_for(path: str | Path, state: str | None = None) -> State:
 class Pipeline:
     """A pipeline that was planned without errors: what `errata.load` gives, and what commands call."""
 
-    def __init__(self, loaded: LoadedPipeline) -> None:
+    def __init__(self, loaded: LoadedPipeline, planned: Callable[[Mapping[str, GivenRows]], LoadedPipeline] | None = None) -> None:
         self.loaded = loaded
+        self._planned = planned
+
+    @classmethod
+    def from_dict(cls, definition: Mapping[str, Any], **settings: Any) -> Pipeline:
+        """A pipeline that is built in Python: a map with the keys of a pipeline file. `settings`: as in `errata.load`. Raises PipelineErrors."""
+        return load(definition, **settings)
 
     @property
     def plan(self) -> Plan:
@@ -141,9 +194,47 @@ class Pipeline:
 
     # -- commands that commit an epoch
 
-    def run(self, options: RunOptions | None = None) -> RunResult:
-        """One run. Raises Failure; then the state is that of the last committed epoch."""
-        return runs.run_pipeline(self.loaded, options or RunOptions())
+    def run(
+        self, options: RunOptions | None = None, *, inputs: Mapping[str, Any] | None = None, engine: EngineKind | None = None, full_refresh: bool | None = None,
+        ephemeral: bool | None = None,
+    ) -> RunResult:  # fmt: skip
+        """One run.
+
+        Args:
+            options: The options of `errata run`.
+            inputs: Rows for sources, by name, in place of what these read: DataFrames of pandas, Polars, Arrow or Spark, or lists of maps.
+            engine: `sail`, `spark` or `auto`; goes before `options`.
+            full_refresh: Whether everything is computed anew; goes before `options`.
+            ephemeral: Whether the state goes once the result is let go of; goes before `options`.
+
+        Raises:
+            Failure: The state is that of the last committed epoch.
+        """
+        wanted = options or RunOptions()
+        wanted = replace(
+            wanted, engine=wanted.engine if engine is None else replace(wanted.engine, engine=engine),
+            full_refresh=wanted.full_refresh if full_refresh is None else full_refresh, ephemeral=wanted.ephemeral if ephemeral is None else ephemeral,
+        )  # fmt: skip
+        if not inputs:
+            return runs.run_with_rows(self.loaded, wanted)
+        if self._planned is None:
+            raise Usage("this pipeline was derived from another one, so its sources cannot be given rows")
+        return runs.run_on_rows(self.loaded, self._planned, inputs, wanted)
+
+    def rows(self, node: str, at: int | None = None) -> NodeRows:
+        """The live rows of a node in their order, now or at an epoch, for pandas, Polars, Arrow, Spark or a notebook. Raises Usage when they are read before the first run."""
+        return results.CommittedRows(self.loaded).live(self._known(node), at)
+
+    def changes(self, node: str, epoch: int | None = None) -> NodeRows:
+        """The op rows of a node in their order, of all epochs or of one, likewise."""
+        return results.CommittedRows(self.loaded).changes(self._known(node), epoch)
+
+    def _known(self, node: str) -> str:
+        """A node, or the one behind a port of a composition. Raises Usage."""
+        known = self.composition_outputs.get(node, node) if node not in self.plan.nodes else node
+        if known not in self.plan.nodes:
+            raise Usage(f"the pipeline has no node '{node}'", help=did_you_mean(node, self.node_names))
+        return known
 
     def correct(self, correction: Correction, options: RunOptions | None = None) -> tuple[Iterable[Row], RunResult]:
         """A manual correction as an epoch of its own: its effect (node, op, before, after) and the run. Raises Failure."""

@@ -1,11 +1,12 @@
 """What a run reports: events while it goes on, a result at its end."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from html import escape
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
+from errata.core.node_rows import NodeRows, small_table
 from storage.stores.places import Place
 
 
@@ -45,6 +46,20 @@ def ignore(event: Event) -> None:
     """The default listener of a run."""
 
 
+class RowReader(Protocol):
+    """Reads rows of nodes as a run left them."""
+
+    @property
+    def nodes(self) -> Collection[str]:
+        """The nodes whose rows can be read."""
+
+    def live(self, node: str, epoch: int | None) -> NodeRows:
+        """The live rows of a node at an epoch."""
+
+    def changes(self, node: str, epoch: int | None) -> NodeRows:
+        """The op rows of a node in an epoch."""
+
+
 class Counts(dict[str, Mapping[str, int]]):
     """Op counts by node. Nodes without op rows are not listed; their counts read as empty."""
 
@@ -65,6 +80,7 @@ class RunResult:
         preview: The text of a preview that goes to standard output.
         committed: Whether the run committed an epoch.
         expectations: Failing rows of each expectation, by node and name (`orders.amount_positive`).
+        reader: Reads rows of a node as the run left them; None where nothing was committed. `result["revenue"]` and `result.changes("revenue")` call it.
     """
 
     exit_code: int
@@ -80,6 +96,20 @@ class RunResult:
     execution_id: str = ""
     committed: bool = False
     expectations: Mapping[str, int] = field(default_factory=dict)
+    reader: RowReader | None = field(default=None, repr=False, compare=False)
+
+    def __getitem__(self, node: str) -> NodeRows:
+        """The live rows of a node after the run. Raises KeyError for a node that is not there."""
+        return self._reading(node).live(node, self.epoch)
+
+    def changes(self, node: str) -> NodeRows:
+        """The op rows that the run brought to a node: none where it committed nothing. Raises KeyError for a node that is not there."""
+        return self._reading(node).changes(node, self.epoch if self.committed else 0)
+
+    def _reading(self, node: str) -> RowReader:
+        if self.reader is None or node not in self.reader.nodes:
+            raise KeyError(node)
+        return self.reader
 
     def _repr_html_(self) -> str:
         """The run in a notebook: how it ended, and its op rows by node."""
@@ -88,6 +118,6 @@ class RunResult:
         if not self.counts:
             return f"{head}\n<p>no rows</p>"
         ops = list(dict.fromkeys(op for counts in self.counts.values() for op in counts))
-        rows = [[escape(node), *(f"{counts[op]:,}" if op in counts else "" for op in ops)] for node, counts in self.counts.items()]
-        lines = [f"<tr>{''.join(f'<th>{name}</th>' for name in ('node', *ops))}</tr>", *(f"<tr>{''.join(f'<td>{text}</td>' for text in row)}</tr>" for row in rows)]
-        return "\n".join([head, "<table>", *lines, "</table>"])
+        table = small_table(["node", *ops], [{"node": node, **counts} for node, counts in self.counts.items()])
+        failing = {name: count for name, count in self.expectations.items() if count}
+        return "\n".join([head, table, *([f"<p>failing: {escape(', '.join(f'{name} {count:,}' for name, count in failing.items()))}</p>"] if failing else [])])

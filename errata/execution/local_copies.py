@@ -71,7 +71,7 @@ def _files(node: Node, plan: Plan) -> dict[str, FileStat]:
     """A source's files by name; nothing of a service, whose records are local already."""
     from typing import cast
 
-    if cast("SourceNode", node.operator).config.service is not None:
+    if cast("SourceNode", node.operator).has_own_file:
         return {}
     return {file.name: file for file in discovered(node, plan)}
 
@@ -94,7 +94,7 @@ def staging_plan(plan: Plan) -> list[dict[str, object]]:
 def _source_plan(node: Node, plan: Plan, settings: StagingSettings) -> dict[str, object]:
     from typing import cast
 
-    if cast("SourceNode", node.operator).config.service is not None:
+    if cast("SourceNode", node.operator).has_own_file:
         return {"stagable": False, "files": []}
     try:
         files = _files(node, plan).values()

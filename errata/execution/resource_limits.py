@@ -100,7 +100,7 @@ class Estimates:
 
 
 def _size(node: Node, plan: Plan) -> int | None:
-    if cast("SourceNode", node.operator).config.service is not None:
+    if cast("SourceNode", node.operator).has_own_file:
         return None
     try:
         return sum(file.size for file in discovered(node, plan))

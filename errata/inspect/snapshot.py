@@ -300,11 +300,19 @@ class Snapshot:
 
     def show(self, name: str, at: int | None) -> Iterator[Row]:
         """Live rows in key order, data columns only."""
-        node, epoch = self.committed(name), self.known_epoch(at)
-        order = [one for one in FILE_ORDER if one == "_key" or (node.kind == "output" and one in node.hidden)]
-        frame = self._live(node, epoch).orderBy(*order).select(*map(column, node.shown))
-        for row in dictionaries(self.engine.to_arrow(frame)):
+        node = self.committed(name)
+        for row in dictionaries(self.engine.to_arrow(self._in_order(node, at).select(*map(column, node.shown)))):
             yield node.values(row)
+
+    def ordered(self, name: str, at: int | None) -> DataFrame:
+        """Live rows in key order, data columns only, in the engine. Raises Usage before the first run of a node."""
+        node = self.committed(name)
+        epoch = self.known_epoch(at)
+        return self.with_undeclared(node, self._in_order(node, epoch), (epoch, epoch), [])
+
+    def _in_order(self, node: CommittedNode, at: int | None) -> DataFrame:
+        order = [one for one in FILE_ORDER if one == "_key" or (node.kind == "output" and one in node.hidden)]
+        return self._live(node, self.known_epoch(at)).orderBy(*order)
 
     def columns(self, name: str, form: str | None = None) -> Sequence[str]:
         """The columns of `show` or, in csv, of `log` in a form, where there may be no row that has them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from errata.project.texts import SAVED, Texts
 from errata.project.variables import precision_of, read_value
 from errata.project.workspace import Workspace, find_workspace
 from errata.yaml import Document
-from operators.core.settings import PipelineSettings
+from operators.core.settings import GivenRows, PipelineSettings
 from storage.state.location import State, state_of
 
 
@@ -36,6 +36,7 @@ class Choices:
         base_dir: Where relative paths of the pipeline start.
         environment: The active environment.
         texts: How the project's own files are read.
+        given: Rows that a program hands to sources, by source.
     """
 
     channel: str | Path | None = None
@@ -46,6 +47,7 @@ class Choices:
     allow_absolute_paths: bool = False
     state: str | None = None
     texts: Texts = SAVED
+    given: Mapping[str, GivenRows] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ def open_pipeline(file: Path, choices: Choices, findings: Findings | None = None
     settings = PipelineSettings(
         name, folder, fetched=fetched_below(place), connections=workspace.connections(variables_of_process), stores=workspace.stores(variables_of_process), allow_absolute_paths=choices.allow_absolute_paths,
         channel=overlay.channel if overlay else None, modules=choices.texts.modules(rules),
-        source_defaults=_source_defaults(overlay, choices.variables or {}) if overlay else {},
+        source_defaults=_source_defaults(overlay, choices.variables or {}) if overlay else {}, given=choices.given,
     )  # fmt: skip
     databases, stores = settings.connections.values(), settings.stores.connections
     for secret in chain(*(one.secrets() for one in databases), *(one.secrets() for one in stores)):

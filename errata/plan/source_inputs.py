@@ -23,7 +23,7 @@ def discovered(node: Node, plan: Plan) -> Sequence[FileStat]:
     operator = cast("SourceNode", node.operator)
     if operator.versioned or operator.config.asks:
         return ()
-    if operator.config.service is not None:
+    if operator.has_own_file:
         return stored_records(operator)
     config = operator.config
     files = config.files
@@ -39,8 +39,8 @@ def discovered(node: Node, plan: Plan) -> Sequence[FileStat]:
 
 
 def file_name(operator: SourceNode) -> str:
-    """The value of `$source.file` for records of a service."""
-    return f"<source:{operator.name}>"
+    """The value of `$source.file` for records of a service, and for rows that a program hands over."""
+    return f"<source:{operator.name}>" if operator.given is None else operator.given.name
 
 
 def stored_records(operator: SourceNode) -> Sequence[FileStat]:

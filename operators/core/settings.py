@@ -66,6 +66,19 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenRows:
+    """Rows that a program hands to a source, in place of what the source reads.
+
+    Attributes:
+        file: A Parquet file with the rows.
+        name: The value of `$source.file`, which tells deliveries apart.
+    """
+
+    file: Path
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class PipelineSettings:
     """Settings of the `pipeline:` block and of the command line that nodes read.
 
@@ -77,6 +90,7 @@ class PipelineSettings:
         connections: Databases by the names that `errata.toml` gives them.
         corrections: What the files of each corrections node say.
         stores: The object stores of `errata.toml`.
+        given: Rows that a program hands to sources, by source.
     """
 
     name: str
@@ -93,6 +107,7 @@ class PipelineSettings:
     connections: Mapping[str, Connection] = field(default_factory=dict)
     corrections: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     stores: Stores = NO_STORES
+    given: Mapping[str, GivenRows] = field(default_factory=dict)
 
     @property
     def places(self) -> Places:

@@ -13,7 +13,7 @@ from operators.core.binding import Binding, Problems
 from operators.core.config import microseconds
 from operators.core.registry import node_type
 from operators.core.row_type import RowType, is_reserved
-from operators.core.settings import NodeSpec, check_path
+from operators.core.settings import GivenRows, NodeSpec, check_path
 from operators.source.config import Column, Files, SourceConfig
 from operators.source.corrections_check import fits
 from operators.source.databases import check_database, check_no_database
@@ -50,7 +50,21 @@ def bind(spec: NodeSpec, binding: Binding) -> SourceNode | None:
     programs = _programs(spec, config, binding, data)
     if programs is None:
         return None
-    return SourceNode(spec, config, row_type_of(spec.name, config, data, versioned=reader.versioned), reader, programs=programs, fetched=binding.settings.fetched)
+    node = SourceNode(spec, config, row_type_of(spec.name, config, data, versioned=reader.versioned), reader, programs=programs, fetched=binding.settings.fetched)
+    given = binding.settings.given.get(spec.name)
+    return node if given is None else _given(node, spec, given, data, binding)
+
+
+def _given(node: SourceNode, spec: NodeSpec, given: GivenRows, data: Schema, binding: Binding) -> SourceNode:
+    """The source over rows that a program hands to it. Where it reads files, they follow the rows of its files."""
+    config = node.config.model_copy(update={
+        "type": "parquet", "options": {}, "transport": "file", "path": given.name, "glob": None, "regex": None, "paths": None, "connection": None, "table": None,
+        "query": None, "array_paths": [], "format_schema": None, "envelope": None, "merge": node.config.merge.model_copy(update={"cursor": None, "overlap": None}),
+    })  # fmt: skip
+    programs = {key: program for key, program in (("deleted", node.deleted), ("op", node.operation)) if program is not None}
+    made = SourceNode(spec, config, row_type_of(spec.name, config, data, versioned=False), make_reader(config, binding.settings), programs=programs, given=given)
+    files = not (node.versioned or node.config.asks)
+    return made.with_attributes(fingerprint=node.fingerprint) if files else made
 
 
 def _programs(spec: NodeSpec, config: SourceConfig, binding: Binding, data: Schema) -> dict[str, Program] | None:

@@ -12,7 +12,7 @@ from cxl.types.types import STRING, Schema, Type, parse_type
 from operators.core.config import microseconds
 from operators.core.node import BoundNode
 from operators.core.row_type import CK, KeyShape, RowType, key_type
-from operators.core.settings import NodeSpec, PipelineSettings
+from operators.core.settings import GivenRows, NodeSpec, PipelineSettings
 from operators.source.config import ScopePath, SourceConfig
 from operators.source.reading import FileReader
 from operators.source.row_layout import RowShape
@@ -37,8 +37,9 @@ class SourceNode(BoundNode):
     explain_class = "source"
 
     def __init__(
-        self, spec: NodeSpec, config: SourceConfig, output: RowType, reader: Any, *, programs: Mapping[str, Program] | None = None, fetched: Path | None = None
-    ) -> None:
+        self, spec: NodeSpec, config: SourceConfig, output: RowType, reader: Any, *, programs: Mapping[str, Program] | None = None, fetched: Path | None = None,
+        given: GivenRows | None = None,
+    ) -> None:  # fmt: skip
         fingerprint = config.model_dump(mode="json", exclude=_unread(config))
         _drop_unset(fingerprint)
         fingerprint["watermark"] = config.event_time and config.event_time.model_dump(exclude={"out_of_order"})  # the rest changes no row
@@ -58,6 +59,7 @@ class SourceNode(BoundNode):
         self.wanted: frozenset[str] = frozenset()
         self._reader = reader
         self.fetched = fetched
+        self.given = given
         self.first_records: int | None = None
 
     @property
@@ -163,8 +165,15 @@ class SourceNode(BoundNode):
         return tuple(self._reader.notes())
 
     @property
+    def has_own_file(self) -> bool:
+        """Whether its records are in one file that Errata made: the answers of a service, or rows that a program handed over."""
+        return self.config.service is not None or self.given is not None
+
+    @property
     def kept(self) -> Path | None:
-        """The file with the fetched records of a service; None for files, and where no place is configured."""
+        """The file with the fetched records of a service, or with rows that a program hands over; None for files, and where no place is configured."""
+        if self.given is not None:
+            return self.given.file
         return None if self.config.service is None or self.fetched is None else self.fetched / self.name / "records.ndjson"
 
     def beside(self) -> Mapping[str, Any]:
