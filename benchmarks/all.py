@@ -6,9 +6,23 @@ from collections.abc import Mapping
 from typing import Final
 
 from benchmarks.benchmark import Benchmark, Program
-from benchmarks.programs import first_runs, growth, memory, ranges, reading, rollback, sales, small, small_runs, tpch
+from benchmarks.programs import (
+    aims,
+    dbbenchmark,
+    first_runs,
+    growth,
+    memory,
+    nexmark,
+    ranges,
+    reading,
+    rollback,
+    sales,
+    small,
+    small_runs,
+    tpch,
+    upserts,
+)
 
-BENCHMARKS: Final[Mapping[str, Benchmark]] = {
-    module.BENCHMARK.name: module.BENCHMARK for module in (sales, memory, small, small_runs, rollback, reading, first_runs, growth, ranges, tpch)
-}
+MODULES: Final = (aims, sales, memory, small, small_runs, rollback, reading, first_runs, growth, ranges, tpch, nexmark, upserts, dbbenchmark)
+BENCHMARKS: Final[Mapping[str, Benchmark]] = {module.BENCHMARK.name: module.BENCHMARK for module in MODULES}
 PROGRAMS: Final[Mapping[str, Program]] = {name: program for benchmark in BENCHMARKS.values() for name, program in benchmark.programs.items()}

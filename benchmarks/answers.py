@@ -43,7 +43,7 @@ def difference(found: Path, expected: Answer, digits: float = EXACT, *, ordered:
     left, right = (_typed(frame, expected.types) for frame in (ours, theirs))
     if not ordered:
         exact = [name for name, kind in zip(left.columns, expected.types, strict=True) if kind not in FLOATS]
-        left, right = (frame.sort(exact or frame.columns, nulls_last=True) for frame in (left, right))
+        left, right = (frame.sort([*exact, *(set(frame.columns) - set(exact))], nulls_last=True) for frame in (left, right))
     pairs = zip(left.get_columns(), right.get_columns(), expected.types, strict=True)
     apart = [~_agrees(one, other, digits if kind in FLOATS else 0) for one, other, kind in pairs]
     rows = pl.DataFrame(apart).with_row_index().filter(pl.any_horizontal(pl.exclude("index")))
@@ -72,7 +72,7 @@ def _value(cell: pl.Expr, kind: str) -> pl.Expr:
     if kind.startswith("DECIMAL"):
         return there.then(cell.cast(WIDEST, strict=False).fill_null(pl.lit(-(10**20)).cast(WIDEST)))
     if kind.startswith("TIMESTAMP"):
-        return cell.str.replace("T", " ", literal=True).str.replace(r"(\.\d*?)0+$", "$1").str.strip_suffix(".").str.strip_suffix("Z")
+        return cell.str.strip_suffix("Z").str.replace("T", " ", literal=True).str.replace(r"(\.\d*?)0+$", "$1").str.strip_suffix(".")
     return cell.fill_null("")
 
 

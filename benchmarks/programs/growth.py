@@ -129,7 +129,7 @@ def check(node: Stateful, folder: Path) -> None:
     import errata
 
     found = pl.DataFrame(errata.load(folder / PIPELINE).live("node").toArrow())
-    found.write_csv(folder / "found.csv")
+    found.write_csv(folder / "found.csv", datetime_format="%Y-%m-%d %H:%M:%S%.6f")
     with duckdb.connect() as connection:
         load(connection, folder)
         rows = connection.sql(node.statement).project(", ".join(found.columns))

@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from benchmarks.versions import corrected_place, write_once
+
 GENERATOR: Final = "tpchgen-cli"
 FIRST: Final = "first run"
 VERSIONS: Final = (FIRST, "orders inserted", "orders deleted", "prices corrected")
-INSERTED, DELETED, CORRECTED = 0.5, 0.25, 0.1
-"""Which one of the `share` orders or prices changes, as a place among them."""
+INSERTED, DELETED = 0.5, 0.25
+"""Which one of the `share` orders comes or goes, as a place among them."""
 
 Change = Callable[[bytes, str], bytes]
 """The new bytes of a table, from its bytes and its name."""
@@ -65,13 +67,13 @@ def write_versions(folder: Path, scale: float, share: int) -> Path:
         scale: The scale factor of TPC-H: 1 has six million lines of orders.
         share: One order of this number comes or goes, and one price of this number changes.
     """
-    if folder.exists():
-        return folder
+    return write_once(folder, lambda place: _write_versions(place, scale, share))
+
+
+def _write_versions(partial: Path, scale: float, share: int) -> None:
     found = generator()
     if found is None:
         raise SystemExit(f"{GENERATOR} is not installed; install the extra `bench`")
-    partial = folder.with_name(f"{folder.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
     whole = partial / "whole"
     subprocess.run([found, "csv", "-s", str(scale), "--output-dir", str(whole)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     inserted, deleted = (_orders(whole, share, place) for place in (INSERTED, DELETED))
@@ -90,8 +92,6 @@ def write_versions(folder: Path, scale: float, share: int) -> Path:
             else:
                 target.hardlink_to(source)
     shutil.rmtree(whole)
-    partial.rename(folder)
-    return folder
 
 
 def _orders(whole: Path, share: int, place: float) -> frozenset[bytes]:
@@ -115,7 +115,7 @@ def _with_other_prices(data: bytes, table: str, share: int) -> bytes:
 
     def corrected(lines: Iterable[bytes]) -> Iterator[bytes]:
         for number, line in enumerate(lines):
-            if number % share == int(CORRECTED * share):
+            if number % share == corrected_place(share):
                 cells = line.split(b",", at + 1)
                 cents = int(cells[at].replace(b".", b"")) // 2 + 1
                 cells[at] = b"%d.%02d" % divmod(cents, 100)

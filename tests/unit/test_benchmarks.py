@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+
 import pytest
 
+from benchmarks import page
+from benchmarks.__main__ import parsed, planned
+from benchmarks.all import BENCHMARKS, PROGRAMS
 from benchmarks.answers import ROUGH, Answer, difference
-from benchmarks.programs import tpch
+from benchmarks.nexmark import events
+from benchmarks.process import Measured, medians
+from benchmarks.programs import dbbenchmark, nexmark, tpch
+from benchmarks.results import Results
 from benchmarks.tpch import tables
+from benchmarks.usage import Memory, processor_seconds, resident
+from benchmarks.versions import write_once
 
-SUITES = [tpch.SUITE]
+SUITES = [tpch.SUITE, nexmark.SUITE, dbbenchmark.SUITE]
 QUERIES = [pytest.param(suite, query, id=suite.program(query)) for suite in SUITES for query in suite.queries]
 
 
@@ -22,6 +35,7 @@ QUERIES = [pytest.param(suite, query, id=suite.program(query)) for suite in SUIT
         ("", "DOUBLE", ""),
         ("1998-09-02", "DATE", "1998-09-02"),
         ("1998-09-02T10:00:00.250", "TIMESTAMP", "1998-09-02 10:00:00.25"),
+        ("1998-09-02T10:00:00.250000Z", "TIMESTAMP", "1998-09-02 10:00:00.25"),
         ("1998-09-02T10:00:00", "TIMESTAMP", "1998-09-02 10:00:00"),
         ("7", "BIGINT", "7"),
         ("a, b", "VARCHAR", "a, b"),
@@ -79,7 +93,7 @@ def written(file, rows, width):
 
 @pytest.mark.parametrize(("suite", "query"), QUERIES)
 def test_pipelines_read_columns_of_the_tables(suite, query):
-    assert suite.statement(query, "duckdb", 1.0)
+    assert all("$" not in suite.statement(query, engine, 1.0) for engine in ("duckdb", "pyspark", "polars"))
     for table, columns in suite.inputs(query).items():
         assert set(columns) <= set(suite.tables[table])
 
@@ -100,3 +114,100 @@ def test_one_price_of_a_share_is_halved():
     assert head == b"head\n"
     assert [number for number, line in enumerate(changed) if line != lines[number]] == [1, 11]
     assert changed[1] == b'1,1,5,5.01,"a, b"\n'
+
+
+def test_events_of_nexmark_have_the_shares_of_its_description():
+    found = events.frames(0, 50_000)
+    assert {kind: frame.height for kind, frame in found.items()} == {"person": 1000, "auction": 3000, "bid": 46_000}
+    bids, auctions, persons = found["bid"], found["auction"], found["person"]
+    assert auctions["id"].to_list() == [*range(1000, 4000)]
+    assert persons["id"].to_list() == [*range(1000, 2000)]
+    assert 0.45 < bids.filter(bids["auction"] % 100 == 0).height / bids.height < 0.55
+    assert 0.7 < bids.filter((bids["bidder"] - 1) % 100 == 0).height / bids.height < 0.8
+    assert (bids["price"].min(), bids["price"].max()) >= (100, 10**7)
+    assert bids["date_time"].is_sorted()
+    assert bids["date_time"].is_unique().all()
+    assert (auctions["expires"] > auctions["date_time"]).all()
+
+
+def test_events_are_the_same_each_time_and_go_on_from_file_to_file():
+    whole, parts = events.frames(0, 500), [events.frames(0, 250), events.frames(250, 500)]
+    assert whole["bid"].equals(events.frames(0, 500)["bid"])
+    assert whole["auction"]["id"].to_list() == [number for part in parts for number in part["auction"]["id"]]
+
+
+def test_versions_are_written_once_and_no_two_files_have_the_same_time(tmp_path):
+    def write(folder):
+        for version in ("0", "1"):
+            (folder / version).mkdir()
+            (folder / version / "a.csv").write_text(version, encoding="utf-8")
+        (folder / "0" / "b.csv").write_text("b", encoding="utf-8")
+        (folder / "1" / "b.csv").hardlink_to(folder / "0" / "b.csv")
+
+    folder = write_once(tmp_path / "versions", write)
+    assert write_once(folder, lambda _: pytest.fail("written again")) == folder
+    times = {file.relative_to(folder).as_posix(): file.stat().st_mtime_ns for file in folder.rglob("*.csv")}
+    assert times["1/a.csv"] > times["0/a.csv"] == times["0/b.csv"] == times["1/b.csv"]
+
+
+def test_programs_have_names_of_their_own():
+    assert len(PROGRAMS) == sum(len(benchmark.programs) for benchmark in BENCHMARKS.values())
+
+
+def test_what_was_measured_is_not_measured_again_unless_asked():
+    results = Results().with_one("upserts-duckdb", "duckdb", 100.0, "a machine", Measured({}, 1))
+    words = ["upserts", "--size", "100"]
+    names = ["upserts-delta-rs", "upserts-merge", "upserts"]
+    assert [program for _, program, _, _ in planned(parsed(words), results)] == names
+    assert [program for _, program, _, _ in planned(parsed([*words, "--again"]), results)] == ["upserts-duckdb", *names]
+    assert [engine for _, _, engine, _ in planned(parsed([*words, "--engine", "sail"]), results)] == ["delta-rs", "sail", "sail"]
+
+
+def test_unknown_benchmarks_are_refused(capsys):
+    with pytest.raises(SystemExit):
+        parsed(["tpcc"])
+    assert "no benchmark tpcc" in capsys.readouterr().err
+
+
+def test_results_are_kept_and_replaced(tmp_path):
+    file = tmp_path / "results.jsonl"
+    assert Results.load(file) == ()
+    first = Results().with_one("a", "sail", 1.0, "m", Measured({"first run": 2.0}, 10)).with_one("b", "sail", 1.0, "m", Measured({}, 10))
+    first.with_one("a", "sail", 1.0, "n", Measured({"first run": 3.0}, 11)).save(file)
+    found = Results.load(file)
+    assert [(one.program, one.machine) for one in found] == [("b", "m"), ("a", "n")]
+    assert found.part("a", "sail", 1.0, "first run") == 3.0
+    assert found.part("a", "spark", 1.0, "first run") is None
+
+
+def test_the_page_shows_shares_multiples_means_and_what_is_slower_than_in_full():
+    size, query = 1000.0, nexmark.SUITE.program("q3")
+    parts = {}
+    for version, spent in zip(events.VERSIONS, (2.0, 0.5, 4.0), strict=True):
+        parts |= {version: spent, f"{version}, by DuckDB": 1.0}
+    results = Results().with_one(query, "sail", size, "the machine", Measured(parts, 1))
+    results = results.with_one(f"{query}-pyspark", "sail", size, "the machine", Measured({"computed": 0.5}, 1))
+    lines = page.page(results).splitlines()
+    assert "| 1,000 | sail | q3 | 2.00 s | 1.00 s | 0.50 s |  | 2.00 | 4.00 |  | 25.0% | 0.50 | 200%, slower than in full | 4.00 |" in lines
+    assert "| 1,000 | sail | mean |  |  |  |  | 2.00 | 4.00 |  | 25% | 0.50 | 200% | 4.00 |" in lines
+    assert lines.count("the machine") == 1
+
+
+def test_processor_time_and_memory_of_children_count():
+    began = processor_seconds()
+    work = "import time; data = b'x' * 50_000_000; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass\nprint('done', flush=True); time.sleep(60)"
+    child = subprocess.Popen([sys.executable, "-c", work], stdout=subprocess.PIPE)
+    watched = Memory(os.getpid())
+    watched.start()
+    assert child.stdout.readline() == b"done\n"
+    assert processor_seconds() - began >= 0.29
+    child.kill()
+    child.communicate()
+    watched.stop()
+    assert processor_seconds() - began >= 0.29
+    assert watched.peak > resident(os.getpid()) + 40_000_000
+
+
+def test_of_parts_that_are_measured_several_times_the_median_counts():
+    lines = [json.dumps({"part": part, "figure": figure}) for part, figure in (("a", 1), ("a", 5), ("a", 2), ("b", 7))]
+    assert medians("\n".join(["noise", *lines])) == {"a": 2, "b": 7}

@@ -6,25 +6,26 @@ import pytest
 
 from benchmarks.answers import difference
 from benchmarks.process import measure
-from benchmarks.programs import tpch
+from benchmarks.programs import dbbenchmark, nexmark, tpch
 from benchmarks.tpch.tables import generator
 
-SIZES = ((tpch.SUITE, 0.01),)
+SIZES = ((tpch.SUITE, 0.01), (nexmark.SUITE, 20_000), (dbbenchmark.SUITE, 10_000))
 SHARE = 50
 """One row of this number changes."""
-QUICK = {"tpch-q10", "tpch-q13", "tpch-q21"}
-"""TPC-H: several joins and the first rows of an order; left joins; `exists` and `not exists`."""
-HAND_WRITTEN = ((tpch.SUITE, "q11", 0.01),)
+QUICK = {"tpch-q10", "tpch-q13", "tpch-q21", "nexmark-q5", "nexmark-q9", "dbbenchmark-g6", "dbbenchmark-j3"}
+"""Several joins and the first rows of an order; left joins; `exists` and `not exists`; windows of time; the best of each; medians; an outer join."""
+HAND_WRITTEN = {"tpch-q11": True, "nexmark-q5": False, "nexmark-q9": False, "dbbenchmark-g6": False, "dbbenchmark-g8": False, "dbbenchmark-g9": False}
+"""Queries that each engine says in words of its own, or that have a value of the scale; whether they are quick."""
 
 needs_generator = pytest.mark.skipif(generator() is None, reason="tpchgen-cli, of the extra `bench`, is not installed")
 
 
-def queries():
+def queries(quick):
     for suite, size in SIZES:
         for query in suite.queries:
             name = suite.program(query)
-            marks = [*([] if name in QUICK else [pytest.mark.deep]), *([needs_generator] if suite is tpch.SUITE else [])]
-            yield pytest.param(suite, query, size, id=name, marks=marks)
+            marks = [*([] if quick(name) else [pytest.mark.deep]), *([needs_generator] if suite is tpch.SUITE else [])]
+            yield pytest.param((suite, query, size), id=name, marks=marks)
 
 
 @pytest.fixture(scope="session")
@@ -40,8 +41,9 @@ def written(tmp_path_factory):
     return of
 
 
-@pytest.mark.parametrize(("suite", "query", "size"), [*queries()])
-def test_each_answer_is_that_of_duckdb(written, tmp_path, suite, query, size):
+@pytest.mark.parametrize("one", [*queries(QUICK.__contains__)])
+def test_each_answer_is_that_of_duckdb(written, tmp_path, one):
+    suite, query, size = one
     versions = written(suite, size)
     for version, name in enumerate(suite.versions):
         suite.place(query, versions / str(version), tmp_path / "data")
@@ -52,8 +54,7 @@ def test_each_answer_is_that_of_duckdb(written, tmp_path, suite, query, size):
 
 
 @pytest.mark.parametrize(("kind", "engine"), [("pyspark", "sail"), ("polars", "polars")])
-@pytest.mark.parametrize("one", [pytest.param(one, id=one[0].program(one[1])) for one in HAND_WRITTEN])
-@needs_generator
+@pytest.mark.parametrize("one", [one for one in queries(lambda name: HAND_WRITTEN.get(name, False)) if one.id in HAND_WRITTEN])
 def test_each_hand_written_answer_is_that_of_duckdb(written, tmp_path, one, kind, engine):
     """The program compares its answers itself."""
     suite, query, size = one

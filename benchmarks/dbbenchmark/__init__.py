@@ -1,0 +1,1 @@
+"""db-benchmark: group-by and join over one table of random rows."""
