@@ -2,21 +2,26 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any
 
 from errata.core.diagnostics import Diagnostic
 from errata.core.env_references import redacted
-from errata.core.events import RunResult
+from errata.core.events import OutputChange, RunResult
 from errata.core.failures import REPAIR
 from errata.rendering.diagnostics import as_text
 from errata.rendering.event_stream import EventStream
-from errata.rendering.rows import render
-from errata.rendering.terminal import columns_of, escaped, harmless, is_terminal, styled, wants_color
+from errata.rendering.rows import Look, render
+from errata.rendering.terminal import columns_of, escaped, harmless, is_terminal, ops_styled, styled, wants_color
 from storage.errors import EngineUnavailable, StorageError
 
 LEVELS = ("error", "warn", "info", "debug", "trace")
+MOST_OUTPUTS = 20
+"""How many outputs a run names at its end."""
+MOST_HIDDEN = 8
+"""How many columns that are left out are named."""
 NOTHING_CHANGED = "Nothing was changed."
 
 
@@ -26,13 +31,16 @@ class Console:
 
     Args:
         level: The least urgent messages that are printed: error, warn, info, debug or trace.
+        color_choice: Whether text is coloured: auto, always or never.
+        wide: Whether tables may be wider than the terminal.
         head_epoch: Returns the last committed epoch. Set once a command that may commit has loaded its pipeline.
         warned: The warnings printed so far.
         events: Writes events in the place of answers, where they are asked for.
     """
 
     level: str = "info"
-    no_color: bool = False
+    color_choice: str = "auto"
+    wide: bool = False
     head_epoch: Callable[[], int | None] | None = None
     warned: set[Diagnostic] = field(default_factory=set)
     events: EventStream | None = None
@@ -49,17 +57,41 @@ class Console:
     @property
     def color(self) -> bool:
         """Whether standard error shows colour."""
-        return wants_color(sys.stderr, no_color=self.no_color)
+        return wants_color(sys.stderr, choice=self.color_choice)
+
+    @property
+    def answer_color(self) -> bool:
+        """Whether standard output shows colour."""
+        return wants_color(sys.stdout, choice=self.color_choice)
+
+    @contextmanager
+    def look(self, lead: Sequence[str] = (), *, keep: bool = False) -> Iterator[Look]:
+        """Yield the look of tables on standard output; afterwards print which columns were left out.
+
+        Args:
+            lead: The columns that stay whole.
+            keep: Whether they stay whole although a line gets longer than the terminal.
+        """
+        hidden: list[str] = []
+        yield Look(None if self.wide else columns_of(sys.stdout), lead, keep, self.answer_color, hidden.extend)
+        if hidden:
+            names = ", ".join(map(escaped, hidden[:MOST_HIDDEN])) + (" …" if len(hidden) > MOST_HIDDEN else "")
+            self.note(f"Not shown: {names}; --wide shows {'all columns' if len(hidden) > 1 else 'it'}.")
 
     def explain(self, text: str) -> None:
         """Write an answer about the pipeline itself, without its secrets."""
         self.answer([redacted(text)])
 
-    def answer(self, pieces: Iterable[str]) -> None:
-        """Write the command's answer, unless events take its place. Control characters are escaped for a terminal only."""
+    def answer(self, pieces: Iterable[str], *, harmless_already: bool = False) -> None:
+        """Write the command's answer, unless events take its place.
+
+        Args:
+            pieces: The answer. Control characters are escaped for a terminal only.
+            harmless_already: Whether control characters of data are escaped already, so that only colours are left.
+        """
         if self.events is not None:
             return
-        steered = is_terminal(sys.stdout)
+        steered = is_terminal(sys.stdout) and not harmless_already
         for piece in pieces:
             sys.stdout.write(harmless(piece) if steered else piece)
         sys.stdout.flush()
@@ -109,7 +141,9 @@ class Console:
         if self.events is not None:
             self.events.result = result
         if result.exit_code in (0, 2):
-            self.note(summary(result))
+            for line in changed_outputs(result.output_changes):
+                self.note(line)
+            self.note(ops_styled(summary(result), on=self.color))
         else:
             if result.message:
                 self.failure(result.message)
@@ -130,6 +164,23 @@ def summary(result: RunResult) -> str:
     return f"{did[:1].upper()}{did[1:]}{rejected} ({result.seconds:.1f} s)"
 
 
+def changed_outputs(changes: Sequence[OutputChange]) -> Iterator[str]:
+    """Yield a line for each output that a run changed: its rows, and how many of the rows that were delivered before differ."""
+    for change in changes[:MOST_OUTPUTS]:
+        counted = ((change.corrected, "corrected"), (change.removed, "gone"), (change.added, "new"))
+        rows = ", ".join(f"{count:,} {word}" for count, word in counted if count)
+        yield f"{escaped(change.node)}: {rows}{_compared(change)}"
+    if len(changes) > MOST_OUTPUTS:
+        yield f"and {plural(len(changes) - MOST_OUTPUTS, 'output')} more"
+
+
+def _compared(change: OutputChange) -> str:
+    if not change.delivered:
+        return ""
+    differ = f"{change.differing:,}" if change.differing else "none"
+    return f"; {differ} of {plural(change.delivered, 'delivered row')} {'differs' if change.differing < 2 else 'differ'}"
+
+
 def plural(count: int, word: str) -> str:
     """Return `1 row`, `2 rows`."""
     return f"{count:,} {word}{'' if count == 1 else 's'}"
@@ -142,11 +193,19 @@ def csv_columns(rows: Iterable[Any], format: str, columns: Callable[[], Sequence
     return chain(first, stream), columns() if format == "csv" and not first else ()
 
 
-def rows_answer(console: Console, rows: Iterable[Any], format: str, columns: Sequence[str] = (), *, whole: bool = False) -> None:
-    """Print rows as the command's answer.
+def rows_answer(
+    console: Console, rows: Iterable[Any], format: str, columns: Sequence[str] = (), *, lead: Sequence[str] = (), keep: bool = False
+) -> None:
+    """Print rows as the command's answer. Without a terminal nothing is cut.
 
     Args:
+        console: Where to print.
+        rows: The rows.
+        format: text, json, jsonl or csv.
         columns: Columns that come first, also where there are no rows.
-        whole: Whether a table may be wider than the terminal. Without a terminal nothing is cut.
+        lead: Columns that come first and stay whole where a table does not fit the terminal.
+        keep: Whether they stay whole although a line gets longer than the terminal.
     """
-    console.answer(render(rows, format, columns, fit=None if whole else columns_of(sys.stdout)))  # type: ignore[arg-type]  # click has checked the choice
+    with console.look(lead, keep=keep) as look:
+        pieces = render(rows, format, columns, look=look)  # type: ignore[arg-type]  # click has checked the choice
+        console.answer(pieces, harmless_already=format == "text")

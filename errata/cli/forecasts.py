@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from errata.cli.console import Console, rows_answer
-from errata.cli.parameters import option, together
+from errata.cli.parameters import option, together, wide_option
 from errata.rendering.forecasts import as_markdown, as_text
 from errata.rendering.rows import FORMATS
 
@@ -21,6 +21,7 @@ MARKDOWN = "markdown"
 forecast_options = together(
     option("--rows", metavar="N", type=click.IntRange(min=0), default=20, help="How many changed rows of each node are shown."),
     option("--format", type=click.Choice([*FORMATS, MARKDOWN]), default="text", help="How rows are printed; markdown is for a pull request."),
+    wide_option,
 )
 """For commands that show what a run would change."""
 
@@ -31,7 +32,8 @@ def answer(console: Console, found: Forecast, format: str) -> None:
     if format == MARKDOWN:
         console.answer(as_markdown(found.nodes, notes))
     elif format == "text":
-        console.answer(as_text(found.nodes, notes))
+        with console.look() as look:
+            console.answer(as_text(found.nodes, notes, look), harmless_already=True)
     elif format == "json":
         rows_answer(console, [asdict(found)], "jsonl")
     else:

@@ -75,11 +75,26 @@ def pairs(given: Sequence[tuple[str, str]], what: str) -> Mapping[str, str]:
     return result
 
 
+def _set_on_console(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """A callback of an option that only the console reads."""
+
+    def take(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+        console = ctx.find_object(Console)
+        if console is not None:
+            setattr(console, name, value)
+
+    return take
+
+
 common_options = together(
     option("--quiet", "-q", is_flag=True, help="No progress and no notes; warnings and errors are still printed."),
     option("--verbose", "-v", count=True, help="Print more; -vv still more."),
-    option("--no-color", is_flag=True, help="Plain text, as with NO_COLOR."),
-)
+    option(
+        "--color", type=click.Choice(["auto", "always", "never"]), default="auto", expose_value=False, callback=_set_on_console("color_choice"),
+        help="Colours of ops, verdicts and messages: auto is on a terminal, unless NO_COLOR is set.",
+    ),
+    option("--no-color", is_flag=True, help="Plain text, as --color never and NO_COLOR."),
+)  # fmt: skip
 """For every command; `console_of` turns them into a Console."""
 
 
@@ -88,11 +103,17 @@ def console_of(quiet: bool, verbose: int, no_color: bool, log_level: str = "info
     most = LEVELS.index("warn") if quiet else len(LEVELS) - 1
     level = LEVELS[min(LEVELS.index(log_level) + verbose, most)]
     console = click.get_current_context().find_object(Console) or Console()
-    console.level, console.no_color = level, no_color
+    console.level = level
+    if no_color:
+        console.color_choice = "never"
     return console
 
 
-format_option = option("--format", type=click.Choice(FORMATS), default="text", help="How rows are printed.")
+wide_option = option(
+    "--wide", is_flag=True, expose_value=False, callback=_set_on_console("wide"), help="Show all columns whole, also where they do not fit the terminal."
+)
+
+format_option = together(option("--format", type=click.Choice(FORMATS), default="text", help="How rows are printed."), wide_option)
 
 state_option = option("--state", metavar="DIR", help="Where the state lives: a folder, or a URI such as s3://bucket/path.")
 

@@ -1,6 +1,6 @@
 """What a run reports: events while it goes on, a result at its end."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from html import escape
@@ -68,6 +68,28 @@ class Counts(dict[str, Mapping[str, int]]):
 
 
 @dataclass(frozen=True, slots=True)
+class OutputChange:
+    """What a run changed in one output.
+
+    Args:
+        node: The output.
+        added, removed, corrected: Rows that came, went and changed.
+        delivered: Rows that the last epoch had delivered; None where there was none.
+    """
+
+    node: str
+    added: int
+    removed: int
+    corrected: int
+    delivered: int | None = None
+
+    @property
+    def differing(self) -> int:
+        """How many of the delivered rows are not what they were."""
+        return self.removed + self.corrected
+
+
+@dataclass(frozen=True, slots=True)
 class RunResult:
     """What a run did.
 
@@ -81,6 +103,7 @@ class RunResult:
         committed: Whether the run committed an epoch.
         expectations: Failing rows of each expectation, by node and name (`orders.amount_positive`).
         reader: Reads rows of a node as the run left them; None where nothing was committed. `result["revenue"]` and `result.changes("revenue")` call it.
+        output_changes: What the run changed in each output; outputs without a change are not listed.
     """
 
     exit_code: int
@@ -96,6 +119,7 @@ class RunResult:
     execution_id: str = ""
     committed: bool = False
     expectations: Mapping[str, int] = field(default_factory=dict)
+    output_changes: Sequence[OutputChange] = ()
     reader: RowReader | None = field(default=None, repr=False, compare=False)
 
     def __getitem__(self, node: str) -> NodeRows:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import cast
 
-from errata.core.events import Counts, Event, RunResult
+from errata.core.events import Counts, Event, OutputChange, RunResult
 from errata.execution.epoch import Epoch
 from errata.execution.expectations import counts, told_at_the_end, turned_stale
 from errata.execution.inputs import Inputs
@@ -81,6 +81,16 @@ class PlannedRun:
         staged.publish()
         return self.result(head, {}, committed=False)
 
+    def _changes(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[OutputChange]:
+        """What the run changed in each output."""
+        head = self.epoch.head
+        for node in self.epoch.plan.of_kind("output"):
+            ops = counts.get(node.name, {})
+            known = None if head is None or node.name not in head.nodes else int(head.nodes[node.name]["live"])
+            change = OutputChange(node.name, ops.get("+A", 0), ops.get("-R", 0), ops.get("+C", 0), known)
+            if change.added or change.differing:
+                yield change
+
     def result(self, entry: Entry, counts: Mapping[str, Mapping[str, int]], *, committed: bool) -> RunResult:
         """What a run did.
 
@@ -94,7 +104,7 @@ class PlannedRun:
             exit_code=2 if rejected else 0, epoch=entry.epoch, counts=Counts({name: ops for name, ops in counts.items() if ops}),
             per_source_rollback_cursors={name: one["cursor"] for name, one in entry.sources.items() if one["cursor"]},
             rejected=rejected, outputs=self._targets.paths_after(epoch.plan, entry), seconds=monotonic() - epoch.began,
-            started=epoch.started, execution_id=epoch.execution_id, committed=committed, expectations=expected,
+            started=epoch.started, execution_id=epoch.execution_id, committed=committed, expectations=expected, output_changes=tuple(self._changes(counts)),
         )  # fmt: skip
 
     def _tell_of_expectations(self, entry: Entry) -> dict[str, int]:

@@ -26,6 +26,9 @@ def _map(values: Json) -> Json:
     return {"type": "object", "additionalProperties": values}
 
 
+_CHANGE: Json = {"node": _TEXT, "added": _COUNT, "removed": _COUNT, "corrected": _COUNT, "delivered": _MAYBE_COUNT | {"description": "Rows of the last epoch; null where there was none."}}
+
+
 _EVENTS: dict[str, tuple[str, Json]] = {
     "run_started": ("The first event.", {
         "pipeline": _MAYBE_TEXT, "batch_id": _TEXT, "engine": {"enum": ["auto", "spark", "sail"]}, "version": _TEXT, "epoch": _COUNT | {"description": "The last committed one; 0 before the first."},
@@ -52,6 +55,7 @@ _EVENTS: dict[str, tuple[str, Json]] = {
     "run_finished": ("The last event.", {
         "exit_code": {"type": "integer"}, "outcome": {"enum": ["clean", "rejected", "failed", "interrupted"]}, "committed": _FLAG, "epoch": _COUNT, "rejected": _COUNT,
         "retry": {"enum": ["none", "after_change", "later", "report"]}, "code": _MAYBE_TEXT, "message": _MAYBE_TEXT, "seconds": _SECONDS, "batch_id": _TEXT,
+        "outputs": {"type": "array", "items": _object(_CHANGE), "description": "What the run changed in each output, in rows; outputs without a change are not listed."},
     }),
 }  # fmt: skip
 

@@ -146,8 +146,13 @@ class EventStream:
         self.write("run_finished", {
             "exit_code": int(code), "outcome": _OUTCOMES.get(code, "failed"), "committed": self._committed, "epoch": epoch, "rejected": rejected,
             "retry": _RETRIES.get(code, "after_change"), "code": self._code or code_in(message or ""), "message": message,
-            "seconds": round(self.clock() - self.began, 6), "batch_id": self.batch_id or self.run,
+            "seconds": round(self.clock() - self.began, 6), "batch_id": self.batch_id or self.run, "outputs": self._outputs(),
         })  # fmt: skip
+
+    def _outputs(self) -> list[dict[str, Any]]:
+        """What the run changed in each output."""
+        changes = () if self.result is None or self.dry_run else self.result.output_changes
+        return [{"node": one.node, "added": one.added, "removed": one.removed, "corrected": one.corrected, "delivered": one.delivered} for one in changes]
 
     def _message(self, error: BaseException | None) -> str | None:
         """Why the command stopped, without values."""

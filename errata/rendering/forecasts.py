@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
-from errata.rendering.rows import cell, render
+from errata.rendering.rows import Look, cell, render
 
 Row = Mapping[str, Any]
 NOTHING = "The next run would change nothing."
@@ -51,13 +52,13 @@ class Changed(Protocol):
         """The first changed rows."""
 
 
-def as_text(nodes: Sequence[Changed], notes: Sequence[str]) -> Iterator[str]:
+def as_text(nodes: Sequence[Changed], notes: Sequence[str], look: Look = Look()) -> Iterator[str]:  # noqa: B008 - frozen
     """A table of the nodes, then one of the first changed rows of each."""
-    yield from render(map(summary, nodes), "text")
+    yield from render(map(summary, nodes), "text", look=replace(look, lead=("node", "action", "added", "removed", "corrected")))
     for node in nodes:
         if node.changes:
             yield f"\n{_heading(node)}\n"
-            yield from render(map(merged, node.changes), "text")
+            yield from render(map(merged, node.changes), "text", look=replace(look, lead=("op",)))
     yield from (f"\n{note}\n" for note in notes)
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from errata.core.events import Event
 from errata.rendering.event_stream import EventStream
-from errata.rendering.terminal import cut, escaped, is_terminal, padded
+from errata.rendering.terminal import cut, escaped, is_terminal, ops_styled, padded
 
 Listener = Callable[[Event], None]
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -23,7 +23,9 @@ WHOLE = 10_000_000
 class Printer(Protocol):
     """The part of the command line's console that progress needs."""
 
-    no_color: bool
+    @property
+    def color(self) -> bool:
+        """Whether standard error shows colour."""
 
     @property
     def events(self) -> EventStream | None:
@@ -61,7 +63,7 @@ def _told(console: Printer, listener: Listener) -> Listener:
 def _print(console: Printer, event: Event) -> None:
     """Print an event. Nodes without work are printed with -v only."""
     if event.kind == "node":
-        console.note(node_line(event), level="debug" if event.action == "skip" else "info")
+        console.note(ops_styled(node_line(event), on=console.color), level="debug" if event.action == "skip" else "info")
     else:
         _message(console, event)
 
@@ -157,7 +159,7 @@ def _live(console: Printer) -> Iterator[Listener]:
     from rich.live import Live
     from rich.text import Text
 
-    terminal = Console(stderr=True, no_color=console.no_color, highlight=False, markup=False, emoji=False)
+    terminal = Console(stderr=True, no_color=not console.color, highlight=False, markup=False, emoji=False)
     work = AtWork()
 
     def drawn() -> Text:
@@ -169,7 +171,7 @@ def _live(console: Printer) -> Iterator[Listener]:
             work.heard(event)
             if event.kind == "node" and (event.action != "skip" or console.shows("debug")):
                 live.refresh()  # a printed line draws this one again, as it was drawn last
-                terminal.print(short_line(event, terminal.width), soft_wrap=True)
+                terminal.print(Text.from_ansi(ops_styled(short_line(event, terminal.width), on=console.color)), soft_wrap=True)
             else:
                 _message(console, event)
 

@@ -3,14 +3,14 @@
 import datetime as dt
 import decimal
 import math
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, Literal
 
 import orjson
 
-from errata.rendering.terminal import cut, escaped, padded, width
+from errata.rendering.terminal import OP_STYLES, VERDICT_STYLES, cut, escaped, padded, styled, width
 from storage.values.decimals import plain_digits
 from storage.values.json_text import deep_text
 
@@ -20,19 +20,41 @@ Format = Literal["text", "json", "jsonl", "csv"]
 FORMATS: tuple[Format, ...] = ("text", "json", "jsonl", "csv")
 
 _SAMPLE = 1_000
-_NARROWEST = 16
+_NARROWEST = 12
+"""How far a column may be cut before others are left out."""
 _GAP = "  "
 _OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
 
 
-def render(rows: Iterable[Row], format: Format, columns: Sequence[str] = (), *, fit: int | None = None) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a table of text looks.
+
+    Args:
+        fit: How many columns a line may have. None: as many as it needs.
+        lead: The columns that come first and stay whole where a table does not fit. Others are cut; from the last one on they are left out.
+        keep: Whether the first columns stay whole although a line gets longer than `fit`; else they are cut too, at last.
+        color: Whether ops and verdicts are coloured.
+        hidden: Called with the columns that are left out.
+    """
+
+    fit: int | None = None
+    lead: Sequence[str] = ()
+    keep: bool = False
+    color: bool = False
+    hidden: Callable[[Sequence[str]], None] = lambda _names: None
+
+
+def render(rows: Iterable[Row], format: Format, columns: Sequence[str] = (), *, look: Look = Look()) -> Iterator[str]:
     """Yield the pieces of the answer, each ending with a line end.
 
     Args:
+        rows: The rows.
+        format: text, json, jsonl or csv.
         columns: Columns that come first, also where no row has them.
-        fit: How many columns a line of text may have. Long cells are cut, short ones never. None: nothing is cut.
+        look: How a table of text looks.
     """
-    return _text(rows, columns, fit) if format == "text" else _RENDERERS[format](rows, columns)
+    return _text(rows, columns, look) if format == "text" else _RENDERERS[format](rows, columns)
 
 
 def json_text(value: object) -> str:
@@ -87,12 +109,12 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if any(sign in text for sign in ',"\r\n') else text
 
 
-def _text(rows: Iterable[Row], columns: Sequence[str], fit: int | None) -> Iterator[str]:
-    """A table. The first rows decide the widths, so that a long answer is shown as it comes."""
+def _text(rows: Iterable[Row], columns: Sequence[str], look: Look) -> Iterator[str]:
+    """A table. The first rows decide the widths, so that a long answer is shown while it comes."""
     sample, more = _sampled(rows)
-    table = _Table(_names(sample, columns), sample, fit)
+    table = _Table(_names(sample, columns), sample, look)
     if table.names:
-        yield table.line([escaped(name) for name in table.names])
+        yield table.line([cut(escaped(name), columns_wide) for name, columns_wide in zip(table.names, table.widths, strict=True)])
         yield table.line(["-" * columns_wide for columns_wide in table.widths])
     for row in chain(sample, more):
         yield table.line(table.cells(row))
@@ -101,31 +123,80 @@ def _text(rows: Iterable[Row], columns: Sequence[str], fit: int | None) -> Itera
 class _Table:
     """Names, widths and alignment of a table's columns."""
 
-    def __init__(self, names: Sequence[str], sample: Sequence[Row], fit: int | None) -> None:
-        self.names = names
-        self._most = [sys.maxsize if fit is None else max(fit, _NARROWEST)] * len(names)
-        self._right = [bool(sample) and all(_is_number(row.get(name)) for row in sample) for name in names]
-        shown = [[escaped(name) for name in names], *(self.cells(row) for row in sample)]
-        self.widths = [max(map(width, column)) for column in zip(*shown, strict=True)]
-        self._narrow(0 if fit is None else sum(self.widths) + len(_GAP) * (len(names) - 1) - fit)
-
-    def _narrow(self, excess: int) -> None:
-        """Take columns off the widest cells."""
-        while excess > 0 and max(self.widths, default=0) > _NARROWEST:
-            widest = max(self.widths)
-            at = self.widths.index(widest)
-            next_widest = max([_NARROWEST, *(one for one in self.widths if one < widest)])
-            self._most[at] = self.widths[at] = max(widest - excess, next_widest)
-            excess -= widest - self.widths[at]
+    def __init__(self, names: Sequence[str], sample: Sequence[Row], look: Look) -> None:
+        self._look = look
+        shown = {name: [escaped(name), *(escaped(cell(row.get(name))) for row in sample)] for name in names}
+        natural = {name: max(map(width, texts)) for name, texts in shown.items()}
+        fitted = natural if look.fit is None else fitted_widths(natural, look.fit, look.lead, keep=look.keep)
+        self.names = list(fitted)
+        self.widths = list(fitted.values())
+        self._cuts = [look.fit is not None] * len(fitted)
+        self._right = [bool(sample) and all(_is_number(row.get(name)) for row in sample) for name in self.names]
+        if left_out := [name for name in names if name not in fitted]:
+            look.hidden(left_out)
 
     def cells(self, row: Row) -> list[str]:
         """A row's cells, escaped, and cut where the table has to fit."""
-        return [cut(escaped(cell(row.get(name))), most) for name, most in zip(self.names, self._most, strict=True)]
+        texts = (escaped(cell(row.get(name))) for name in self.names)
+        return [cut(text, most) if cuts else text for text, most, cuts in zip(texts, self.widths, self._cuts, strict=True)]
 
     def line(self, cells: Sequence[str]) -> str:
         """One line of the table."""
-        aligned = zip(cells, self.widths, self._right, strict=True)
-        return _GAP.join(padded(text, columns, right=right) for text, columns, right in aligned).rstrip() + "\n"
+        aligned = [padded(text, columns, right=right) for text, columns, right in zip(cells, self.widths, self._right, strict=True)]
+        if aligned:
+            aligned[-1] = aligned[-1].rstrip()
+        if self._look.color:
+            aligned = [_colored(name, text, shown) for name, text, shown in zip(self.names, cells, aligned, strict=True)]
+        return _GAP.join(aligned).rstrip() + "\n"
+
+
+def _colored(name: str, text: str, aligned: str) -> str:
+    """The text of a cell in the colour of its op or verdict, padding left plain."""
+    style = OP_STYLES.get(text) if name == "op" else VERDICT_STYLES.get(text) if name == "verdict" else None
+    return aligned if style is None else aligned.replace(text, styled(text, style, on=True), 1)
+
+
+def fitted_widths(natural: Mapping[str, int], fit: int, lead: Sequence[str] = (), *, keep: bool = False) -> dict[str, int]:
+    """Return the columns that are shown, in their order, and their widths.
+
+    Args:
+        natural: The columns with the widths of their longest cells.
+        fit: How many columns a line may have.
+        lead: The columns that come first and stay whole, where the table does not fit.
+        keep: Whether they stay whole although the line does not fit.
+    """
+    if _total(natural) <= fit:
+        return dict(natural)
+    first = [name for name in lead if name in natural]
+    widths = {name: natural[name] for name in [*first, *(name for name in natural if name not in first)]}
+    others = [name for name in widths if name not in first]
+    _narrow(widths, others, fit)
+    while _total(widths) > fit and others and len(widths) > 1:
+        del widths[others.pop()]
+    for name in others:
+        widths[name] = max(widths[name], min(natural[name], widths[name] + fit - _total(widths)))
+    if keep and first:
+        return widths
+    _narrow(widths, list(widths), fit)
+    while _total(widths) > fit and len(widths) > 1:
+        del widths[list(widths)[-1]]
+    return {name: min(columns, fit) for name, columns in widths.items()}
+
+
+def _total(widths: Mapping[str, int]) -> int:
+    """The columns of a line."""
+    return sum(widths.values()) + len(_GAP) * max(len(widths) - 1, 0)
+
+
+def _narrow(widths: dict[str, int], names: Sequence[str], fit: int) -> None:
+    """Take columns off the widest cells, until the line fits or each has its least width."""
+    while names and (excess := _total(widths) - fit) > 0:
+        widest = max(widths[name] for name in names)
+        if widest <= _NARROWEST:
+            return
+        at = next(name for name in names if widths[name] == widest)
+        next_widest = max([_NARROWEST, *(widths[name] for name in names if widths[name] < widest)])
+        widths[at] = max(widest - excess, next_widest)
 
 
 def _is_number(value: object) -> bool:

@@ -58,7 +58,7 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, source: str,
     with progress(console) as listener:
         options = RunOptions(engine=engine, listener=listener, execution_id=console.execution_id, **words)
         rows, result = pipeline.correct(Correction(known_node(pipeline, source), key, changes, reason), options)
-    rows_answer(console, rows, format, ("node", "op", "before", "after"))
+    rows_answer(console, rows, format, ("node", "op", "before", "after"), lead=("node", "op"))
     if options.dry_run and result.exit_code == Exit.CLEAN:
         console.note(NOTHING_CHANGED)
         return Exit.CLEAN

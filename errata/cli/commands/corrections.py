@@ -31,7 +31,7 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, states: Sequ
 
     console = console_of(quiet, verbose, no_color)
     rows = (row for row in load_pipeline(console, words).corrections() if not states or row["state"] in states)
-    rows_answer(console, _flat(rows) if format in ("text", "csv") else rows, format, COLUMNS)
+    rows_answer(console, _flat(rows) if format in ("text", "csv") else rows, format, COLUMNS, lead=("key", "state"))
     return 0
 
 

@@ -45,7 +45,7 @@ def command(
     if format == forecasts.MARKDOWN:
         raise click.UsageError("--format markdown needs --pipeline", context)
     pipeline = load_for_reading(console, words)
-    rows_answer(console, pipeline.diff(known_node(pipeline, node), start, end), format, ("op", "before", "after"))
+    rows_answer(console, pipeline.diff(known_node(pipeline, node), start, end), format, ("op", "before", "after"), lead=("op",))
     return 0
 
 

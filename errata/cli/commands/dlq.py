@@ -41,9 +41,9 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, action: str,
     from errata.inspect.dlq import ENTRIES, GROUPS
 
     if action == "list":
-        rows_answer(console, pipeline.dlq_list(), format, ENTRIES)
+        rows_answer(console, pipeline.dlq_list(), format, ENTRIES, lead=("detail", "file", "row"))
     else:
-        rows_answer(console, pipeline.dlq_groups(), format, GROUPS)
+        rows_answer(console, pipeline.dlq_groups(), format, GROUPS, lead=("group", "detail"))
     return 0
 
 

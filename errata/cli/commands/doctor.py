@@ -18,5 +18,5 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, engine: Engi
 
     console = console_of(quiet, verbose, no_color)
     rows = list(examine(engine))
-    rows_answer(console, rows, format, ("what", "verdict", "found", "repair"))
+    rows_answer(console, rows, format, ("what", "verdict", "found", "repair"), lead=("what", "verdict"))
     return Exit.STORAGE if any(row["verdict"] == "missing" for row in rows) else Exit.CLEAN

@@ -40,11 +40,11 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, node: str | 
         if pipeline.head_epoch() is None:
             raise Usage.no_run()
         runs = pipeline.runs()
-        rows_answer(console, map(_in_short, runs) if format == "text" else runs, format, () if format == "text" else _RUN)
+        rows_answer(console, map(_in_short, runs) if format == "text" else runs, format, () if format == "text" else _RUN, lead=("epoch", "started", "counts"))
     else:
         known = known_node(pipeline, node)
         rows, columns = csv_columns(pipeline.log(known, filters), format, lambda: pipeline.columns(known, filters.form))
-        rows_answer(console, map(flat, rows) if format == "csv" else rows, format, columns)
+        rows_answer(console, map(flat, rows) if format == "csv" else rows, format, columns, lead=("epoch", "op", "op_code", "data") if filters.form != "two" else ("epoch", "op", "data"))
     return 0
 
 

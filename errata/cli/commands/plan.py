@@ -42,5 +42,5 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, rows: int, d
     outlook = pipeline.outlook()
     chosen = outlook.engine(engine)
     console.note("Engine: none (nothing to do)" if chosen is None else engine_line(*chosen))
-    rows_answer(console, outlook.rows(), format, ("node", "type", "action", "rows", "reason"))
+    rows_answer(console, outlook.rows(), format, ("node", "type", "action", "rows", "reason"), lead=("node", "action", "reason"))
     return 0

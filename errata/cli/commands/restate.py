@@ -41,7 +41,7 @@ def command(
     wanted = Restatement(tuple(dict.fromkeys(field.strip() for given in by for field in given.split(","))), tuple(fields), start, end)
     rows = restate(pipeline, name, wanted) if isinstance(pipeline, Snapshot) else pipeline.restate(name, wanted)
     columns = columns_of(wanted.by)
-    rows_answer(console, _flat(rows) if format in ("text", "csv") else rows, format, columns, whole=True)
+    rows_answer(console, _flat(rows) if format in ("text", "csv") else rows, format, columns, lead=(*wanted.by, "field", "first", "now"), keep=True)
     return 0
 
 

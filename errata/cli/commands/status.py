@@ -12,7 +12,8 @@ from errata.cli.console import plural, rows_answer
 from errata.cli.loading import load_for_reading
 from errata.cli.parameters import common_options, console_of, format_option, pipeline_options
 from errata.core.failures import Failure
-from errata.rendering.rows import json_text, render
+from errata.rendering.rows import Look, json_text, render
+from errata.rendering.terminal import escaped
 
 if TYPE_CHECKING:
     from errata.api.pipeline import Pipeline
@@ -35,7 +36,9 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, **words: Any
     elif format == "csv":
         rows_answer(console, _rows(status), format, ("kind", "name"))
     else:
-        console.answer([*_text(status), *_outlook(found, status)])
+        with console.look(("name",)) as look:
+            console.answer(_text(status, look), harmless_already=True)
+        console.answer(_outlook(found, status))
     return 0
 
 
@@ -51,11 +54,11 @@ def _counted(value: Any) -> Any:
     return len(value) if isinstance(value, list) else value
 
 
-def _text(status: Mapping[str, Any]) -> Iterator[str]:
+def _text(status: Mapping[str, Any], look: Look) -> Iterator[str]:
     epoch = status["epoch"]
-    yield f"{status['pipeline']}: {'never run' if epoch is None else f'epoch {epoch}'}, {plural(status['rejected'], 'record')} rejected\n\n"
+    yield f"{escaped(status['pipeline'])}: {'never run' if epoch is None else f'epoch {epoch}'}, {plural(status['rejected'], 'record')} rejected\n\n"
     for kind in ("sources", "nodes"):
-        yield from render([{name: _counted(value) for name, value in row.items()} for row in status[kind]], "text")
+        yield from render([{name: _counted(value) for name, value in row.items()} for row in status[kind]], "text", look=look)
         yield "\n" if kind == "sources" else ""
 
 

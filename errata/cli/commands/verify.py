@@ -24,7 +24,7 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, recompute: b
     console = console_of(quiet, verbose, no_color)
     engine = engine_of(words)
     rows = list(load_pipeline(console, words).verify(recompute, engine))
-    rows_answer(console, rows, format, ("check", "node", "epoch", "verdict", "detail"))
+    rows_answer(console, rows, format, ("check", "node", "epoch", "verdict", "detail"), lead=("check", "verdict", "detail"))
     violations = sum(row["verdict"] != "ok" for row in rows)
     if not violations:
         console.note(f"{plural(len(rows), 'check')}, no violation")

@@ -32,5 +32,5 @@ def command(
     console = console_of(quiet, verbose, no_color)
     pipeline = load_for_reading(console, words)
     name, wanted = known_node(pipeline, node), pairs(conditions, "field")
-    rows_answer(console, why(pipeline, name, wanted) if isinstance(pipeline, Snapshot) else pipeline.why(name, wanted), format, whole=True)
+    rows_answer(console, why(pipeline, name, wanted) if isinstance(pipeline, Snapshot) else pipeline.why(name, wanted), format, lead=("source", "file", "row", "op", "data"), keep=True)
     return 0

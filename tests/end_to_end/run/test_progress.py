@@ -62,7 +62,7 @@ def test_no_line_of_a_run_wraps_on_80_columns(tmp_path: Path) -> None:
     lines = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line) for line in re.split(r"[\r\n]+", told)]
     assert max(map(width, lines)) <= COLUMNS
     ended = [line.split()[0] for line in lines if re.search(r" in +[0-9.]+ s", line) and line.startswith("  ")]
-    assert ended == ["orders", "a_transform_wit...", "out"]
+    assert ended == ["orders", "a_transform_with_…", "out"]
     assert any("orders: " in line for line in lines)  # it is named while it is at work
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from errata.cli.console import summary
+from errata.cli.console import changed_outputs, summary
 from errata.core.codes import registered
-from errata.core.events import RunResult
+from errata.core.events import OutputChange, RunResult
 from errata.core.files import replace_file
 from errata.yaml import load_yaml
 
@@ -84,6 +84,17 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(UnicodeEncodeError):
         replace_file(tmp_path / "a/b.txt", "\ud800")
     assert [(path.name, path.read_text()) for path in (tmp_path / "a").iterdir()] == [("b.txt", "one\n")]
+
+
+def test_the_outputs_that_a_run_changed_are_told_in_rows() -> None:
+    changes = [OutputChange("revenue", 0, 1, 2, 1_000_000), OutputChange("list", 5, 0, 0, None), OutputChange("more", 1_200, 0, 0, 1), OutputChange("one", 0, 0, 1, 1)]
+    assert list(changed_outputs(changes)) == [
+        "revenue: 2 corrected, 1 gone; 3 of 1,000,000 delivered rows differ",
+        "list: 5 new",
+        "more: 1,200 new; none of 1 delivered row differs",
+        "one: 1 corrected; 1 of 1 delivered row differs",
+    ]
+    assert list(changed_outputs(changes * 6))[-1] == "and 4 outputs more"
 
 
 @pytest.mark.parametrize(
