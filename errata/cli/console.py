@@ -14,14 +14,12 @@ from errata.core.failures import REPAIR
 from errata.rendering.diagnostics import as_text
 from errata.rendering.event_stream import EventStream
 from errata.rendering.rows import Look, render
-from errata.rendering.terminal import columns_of, escaped, harmless, is_terminal, ops_styled, styled, wants_color
+from errata.rendering.terminal import columns_of, cut, escaped, harmless, is_terminal, ops_styled, styled, wants_color
 from storage.errors import EngineUnavailable, StorageError
 
 LEVELS = ("error", "warn", "info", "debug", "trace")
 MOST_OUTPUTS = 20
 """How many outputs a run names at its end."""
-MOST_HIDDEN = 8
-"""How many columns that are left out are named."""
 NOTHING_CHANGED = "Nothing was changed."
 
 
@@ -65,18 +63,19 @@ class Console:
         return wants_color(sys.stdout, choice=self.color_choice)
 
     @contextmanager
-    def look(self, lead: Sequence[str] = (), *, keep: bool = False) -> Iterator[Look]:
+    def look(self, lead: Sequence[str] = (), after: Sequence[str] = (), *, keep: bool = False) -> Iterator[Look]:
         """Yield the look of tables on standard output; afterwards print which columns were left out.
 
         Args:
             lead: The columns that stay whole.
+            after: The columns behind them.
             keep: Whether they stay whole although a line gets longer than the terminal.
         """
         hidden: list[str] = []
-        yield Look(None if self.wide else columns_of(sys.stdout), lead, keep, self.answer_color, hidden.extend)
-        if hidden:
-            names = ", ".join(map(escaped, hidden[:MOST_HIDDEN])) + (" …" if len(hidden) > MOST_HIDDEN else "")
-            self.note(f"Not shown: {names}; --wide shows {'all columns' if len(hidden) > 1 else 'it'}.")
+        fit = None if self.wide else columns_of(sys.stdout)
+        yield Look(fit, lead, after, keep, self.answer_color, hidden.extend)
+        if hidden and fit is not None:
+            self.note(cut(f"--wide shows {plural(len(hidden), 'more column')}: {', '.join(map(escaped, hidden))}", fit))
 
     def explain(self, text: str) -> None:
         """Write an answer about the pipeline itself, without its secrets."""
@@ -194,7 +193,7 @@ def csv_columns(rows: Iterable[Any], format: str, columns: Callable[[], Sequence
 
 
 def rows_answer(
-    console: Console, rows: Iterable[Any], format: str, columns: Sequence[str] = (), *, lead: Sequence[str] = (), keep: bool = False
+    console: Console, rows: Iterable[Any], format: str, columns: Sequence[str] = (), *, lead: Sequence[str] = (), after: Sequence[str] = (), keep: bool = False
 ) -> None:
     """Print rows as the command's answer. Without a terminal nothing is cut.
 
@@ -204,8 +203,9 @@ def rows_answer(
         format: text, json, jsonl or csv.
         columns: Columns that come first, also where there are no rows.
         lead: Columns that come first and stay whole where a table does not fit the terminal.
+        after: Columns behind them.
         keep: Whether they stay whole although a line gets longer than the terminal.
     """
-    with console.look(lead, keep=keep) as look:
+    with console.look(lead, after, keep=keep) as look:
         pieces = render(rows, format, columns, look=look)  # type: ignore[arg-type]  # click has checked the choice
         console.answer(pieces, harmless_already=format == "text")

@@ -33,6 +33,7 @@ class Look:
     Args:
         fit: How many columns a line may have. None: as many as it needs.
         lead: The columns that come first and stay whole where a table does not fit. Others are cut; from the last one on they are left out.
+        after: The columns behind them, in their order; all others follow.
         keep: Whether the first columns stay whole although a line gets longer than `fit`; else they are cut too, at last.
         color: Whether ops and verdicts are coloured.
         hidden: Called with the columns that are left out.
@@ -40,6 +41,7 @@ class Look:
 
     fit: int | None = None
     lead: Sequence[str] = ()
+    after: Sequence[str] = ()
     keep: bool = False
     color: bool = False
     hidden: Callable[[Sequence[str]], None] = lambda _names: None
@@ -115,7 +117,7 @@ def _text(rows: Iterable[Row], columns: Sequence[str], look: Look) -> Iterator[s
     table = _Table(_names(sample, columns), sample, look)
     if table.names:
         yield table.line([cut(escaped(name), columns_wide) for name, columns_wide in zip(table.names, table.widths, strict=True)])
-        yield table.line(["-" * columns_wide for columns_wide in table.widths])
+        yield table.rule()
     for row in chain(sample, more):
         yield table.line(table.cells(row))
 
@@ -127,13 +129,18 @@ class _Table:
         self._look = look
         shown = {name: [escaped(name), *(escaped(cell(row.get(name))) for row in sample)] for name in names}
         natural = {name: max(map(width, texts)) for name, texts in shown.items()}
-        fitted = natural if look.fit is None else fitted_widths(natural, look.fit, look.lead, keep=look.keep)
+        fitted = natural if look.fit is None else fitted_widths(natural, look.fit, look.lead, look.after, keep=look.keep)
         self.names = list(fitted)
         self.widths = list(fitted.values())
         self._cuts = [look.fit is not None] * len(fitted)
         self._right = [bool(sample) and all(_is_number(row.get(name)) for row in sample) for name in self.names]
         if left_out := [name for name in names if name not in fitted]:
             look.hidden(left_out)
+
+    def rule(self) -> str:
+        """The line below the names, which never wraps."""
+        line = _GAP.join("-" * columns for columns in self.widths)
+        return (line if self._look.fit is None else line[: self._look.fit].rstrip()) + "\n"
 
     def cells(self, row: Row) -> list[str]:
         """A row's cells, escaped, and cut where the table has to fit."""
@@ -156,20 +163,21 @@ def _colored(name: str, text: str, aligned: str) -> str:
     return aligned if style is None else aligned.replace(text, styled(text, style, on=True), 1)
 
 
-def fitted_widths(natural: Mapping[str, int], fit: int, lead: Sequence[str] = (), *, keep: bool = False) -> dict[str, int]:
+def fitted_widths(natural: Mapping[str, int], fit: int, lead: Sequence[str] = (), after: Sequence[str] = (), *, keep: bool = False) -> dict[str, int]:
     """Return the columns that are shown, in their order, and their widths.
 
     Args:
         natural: The columns with the widths of their longest cells.
         fit: How many columns a line may have.
         lead: The columns that come first and stay whole, where the table does not fit.
+        after: The columns behind them; all others follow.
         keep: Whether they stay whole although the line does not fit.
     """
     if _total(natural) <= fit:
         return dict(natural)
     first = [name for name in lead if name in natural]
-    widths = {name: natural[name] for name in [*first, *(name for name in natural if name not in first)]}
-    others = [name for name in widths if name not in first]
+    others = [name for name in dict.fromkeys([*after, *natural]) if name in natural and name not in first]
+    widths = {name: natural[name] for name in [*first, *others]}
     _narrow(widths, others, fit)
     while _total(widths) > fit and others and len(widths) > 1:
         del widths[others.pop()]

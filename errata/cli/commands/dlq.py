@@ -41,9 +41,9 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, action: str,
     from errata.inspect.dlq import ENTRIES, GROUPS
 
     if action == "list":
-        rows_answer(console, pipeline.dlq_list(), format, ENTRIES, lead=("detail", "file", "row"))
+        rows_answer(console, pipeline.dlq_list(), format, ENTRIES, lead=("detail",), after=("file", "row", "source", "category"))
     else:
-        rows_answer(console, pipeline.dlq_groups(), format, GROUPS, lead=("group", "detail"))
+        rows_answer(console, pipeline.dlq_groups(), format, GROUPS, lead=("group", "detail"), after=("records", "trigger"))
     return 0
 
 

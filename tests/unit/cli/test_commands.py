@@ -210,6 +210,44 @@ def test_a_table_fits_the_terminal_and_is_whole_where_there_is_none(call, applic
     assert {max(map(len, call(words)[1].splitlines())) for words in tables} == {90}
 
 
+def test_columns_that_do_not_fit_are_named_and_shown_by_wide(call, application, monkeypatch) -> None:
+    application.rows = [{f"column_{number}": "x" * 20 for number in range(9)}]
+    _on_a_terminal(monkeypatch, 60)
+    code, output, errors = call("show p.yaml totals")
+    assert (code, max(map(len, output.splitlines()))) == (0, 60)
+    assert errors == "--wide shows 5 more columns: column_4, column_5, column_6, …\n"
+    code, output, errors = call("show p.yaml totals --wide")
+    assert (code, errors, output.splitlines()[0].split()[-1]) == (0, "", "column_8")
+
+
+def test_dlq_shows_the_reason_first_where_not_all_fits(call, application, monkeypatch) -> None:
+    application.rows = [{"source": "orders", "file": "orders.csv", "row": 4, "category": "type_coercion_failure", "detail": "column 'amount': cannot read 'not known' as float", "amount": "x"}]
+    assert call("dlq p.yaml")[1].split()[:2] == ["source", "file"]
+    _on_a_terminal(monkeypatch, 70)
+    lines = call("dlq p.yaml")[1].splitlines()
+    assert lines[0].split() == ["detail", "file", "row"]
+    assert lines[2].startswith("column 'amount': cannot read 'not known' as float  orders.csv")
+
+
+@pytest.mark.parametrize(("words", "environment", "colored"), [
+    ("", {}, True), ("", {"NO_COLOR": "1"}, False), (" --no-color", {}, False), (" --color never", {}, False), (" --color always", {"NO_COLOR": "1"}, True), ("", {"ERRATA_COLOR": "never"}, False),
+])  # fmt: skip
+def test_ops_are_coloured_on_a_terminal(call, application, monkeypatch, words, environment, colored) -> None:  # noqa: PLR0917 - what it needs
+    application.rows = [{"op": "+A", "data": "\x1b[31mx"}]
+    _on_a_terminal(monkeypatch, 90)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    output = call(f"log p.yaml totals{words}")[1]
+    assert ("\x1b[32m+A\x1b[0m" in output) == colored
+    assert "\x1b[31mx" not in output
+
+
+def test_colours_where_there_is_no_terminal(call, application) -> None:
+    application.rows = [{"op": "-R"}]
+    assert "\x1b" not in call("log p.yaml totals")[1]
+    assert "\x1b[31m-R\x1b[0m" in call("log p.yaml totals --color always")[1]
+
+
 def test_why_cuts_no_field_of_a_record(call, application, monkeypatch) -> None:
     application.rows = [{"source": "orders", "data": {"text": "x" * 400, "last": "unique"}}]
     _on_a_terminal(monkeypatch, 90)
