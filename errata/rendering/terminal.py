@@ -14,7 +14,7 @@ OP_STYLES = {"+A": "green", "-R": "red", "-C": "yellow", "+C": "yellow"}
 VERDICT_STYLES = {"ok": "green", "warning": "yellow", "missing": "red", "violation": "red"}
 """The colour of what checks find."""
 MARK = "…"
-"""What stands for the rest of a text that was cut."""
+"""The sign in place of the rest of a text that was cut."""
 _OP = re.compile(r"(?<![\w+-])([+-][ARC])(?= [\d,.]+M?\b)")
 _PICTURE, _SOFT_HYPHEN = "\ufe0f", "\u00ad"
 """A character that makes a picture of the one before it, which is two columns wide; and a format character that is drawn."""
