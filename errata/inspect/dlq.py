@@ -63,8 +63,14 @@ def _place() -> pl.Expr:
 
 
 def _grouped(rejects: pl.DataFrame, plan: Plan | None) -> pl.DataFrame:
-    """The suppressed records with their groups as people write them (`text`): the values of the key, an empty text as `""`; of a record without one its place."""
-    suppressed = rejects.filter(pl.col("by") != "", pl.col("source").is_not_null())
+    """The suppressed records with their groups as people write them (`text`): the values of the key, an empty text as `""`; of a record without one its place.
+
+    A record that its source rejected counts in the group that it took out.
+    """
+    rolled_back = rejects.filter(pl.col("by") != "", pl.col("source").is_not_null())
+    group = pl.struct("source", "group")
+    read_badly = (pl.col("node") == pl.col("source")) & group.is_in(rolled_back.select(group=group)["group"].implode())
+    suppressed = rejects.filter(pl.col("source").is_not_null(), (pl.col("by") != "") | (pl.col("group").is_not_null() & read_badly))
     found = [suppressed.clear().with_columns(text=pl.lit(""))]
     for node in plan.of_kind("source") if plan else ():
         values = [field_of(suppressed, name).replace("", '""') for name in key_fields(node)] or [pl.lit("")]

@@ -430,3 +430,18 @@ def test_a_cause_names_the_values_of_a_group(tmp_path: Path) -> None:
         folder.run()
     assert folder.text("out.csv") == "k,n,c,share\n7,5,2,1\n"
     assert [cause for op, cause, id_ in causes(folder, "lines", 2) if id_ in (1, 3, 7)] == ['rollback:counted:a "b,2', "rollback:counted:,4", "rollback:counted:3,10"]
+
+
+def test_a_record_that_its_source_rejects_is_the_trigger_of_its_group(tmp_path):
+    folder = Folder(tmp_path)
+    folder.write("lines.csv", "sale,pieces\nS1,2\nS2,one\nS2,2\nS3,?\n")
+    folder.write(
+        "pipeline.yaml",
+        "pipeline: { name: sales }\nerror_handling: { strategy: continue }\nnodes:\n"
+        "  - { type: source, name: lines, config: { name: lines, type: csv, path: lines.csv, correlation_key: sale,"
+        " schema: [{ name: sale, type: string }, { name: pieces, type: int }] } }\n"
+        "  - { type: output, name: out, input: lines, config: { name: out, type: csv, path: out.csv } }\n",
+    )
+    folder.run()
+    shown = [(one["group"], one["records"], one["triggers"], one["collateral"], one["trigger"]) for one in folder.load().dlq_groups()]
+    assert shown == [("S2", 2, 1, 1, "lines.csv:2")]
