@@ -38,6 +38,7 @@ class RunOptions:
         preview_output: The file for the preview. None: standard output.
         error_threshold: Stop above this number of rejected records; 0 is no limit.
         max_retract_share: Stop where more than this share of a source's rows would be retracted.
+        reopen: Whether rows of closed periods may change.
         wait: Wait for the lock of another run.
         listener: Receives the run's events.
         execution_id: The name of the run, where the command has made it already.
@@ -55,6 +56,7 @@ class RunOptions:
     full_refresh: bool = False
     ephemeral: bool = False
     max_retract_share: float | None = None
+    reopen: bool = False
     wait: bool = False
     listener: Callable[[Event], None] = ignore
     execution_id: str | None = None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from errata.core.events import Event, RunResult
 from errata.execution.engine import BYTES_A_ROW, choose_engine, start_engine, work_of
+from errata.execution.closed_periods import guard_closed
 from errata.execution.epoch import Epoch
 from errata.execution.expectations import ledger_facts, stop_where_failing
 from errata.execution.failing_record import stop_at_first
@@ -75,6 +76,7 @@ class StepExecutor:
         watch: Called with the run's state once its rows are computed.
         files: The records of each source's files, once it was ingested.
         settled: What was rolled back.
+        reopened: By output how many rows of closed periods change.
         rejects: All live rejects, once they were looked up.
         written: What the ledger says of the files of each output that was staged.
         entry: The committed entry.
@@ -87,6 +89,7 @@ class StepExecutor:
     watch: Callable[[RunState], None] | None = None
     files: Files = field(default_factory=dict)
     settled: Settled = field(default_factory=Settled)
+    reopened: dict[str, int] = field(default_factory=dict)
     rejects: pl.DataFrame | None = None
     written: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     entry: Entry | None = None
@@ -200,6 +203,7 @@ class StepExecutor:
             case GuardStep():
                 judge(self.epoch.plan, self.epoch.options, self.run, self.files, self.settled.collateral)
                 stop_where_failing(self.epoch.plan, self.run)
+                self.reopened = guard_closed(self.epoch.plan, self.epoch.options, self.run, self.epoch.prior)
             case OutputStep():
                 self._stage(step)
             case CommitStep():
@@ -289,7 +293,7 @@ class StepExecutor:
             epoch.number, epoch.execution_id, epoch.batch_id, epoch.started, datetime.now(UTC), 2 if run.total_rejected() else 0,
             plan=plan.summary(), tables={**(epoch.head.tables if epoch.head else {}), **run.tables.versions()}, nodes=nodes,
             sources={name: self._source_entry(one, rejects) for name, one in self.sources.items()},
-            counters={"rejected": run.total_rejected(), "correlated": self.settled.collateral, **gone, **epoch.counters(), **self.planned.inputs.counters()},
+            counters={"rejected": run.total_rejected(), "correlated": self.settled.collateral, **gone, **({"reopened": self.reopened} if self.reopened else {}), **epoch.counters(), **self.planned.inputs.counters()},
         )  # fmt: skip
         for event in newly_rejected(rejects, epoch.number):
             epoch.options.listener(event)

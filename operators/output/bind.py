@@ -45,7 +45,24 @@ def bind(spec: NodeSpec, binding: Binding) -> Output | None:
     good += [_written(spec, output, binding), _echoes_known(config, output, binding)]
     good.append(may_have_provenance(config, list(output.projection.data), binding))
     good.append(not all(good) or _changes_fit(spec, output, binding))
-    return output if all(good) else None
+    return _with_closed(spec, output, binding) if all(good) else None
+
+
+def _with_closed(spec: NodeSpec, output: Output, binding: Binding) -> Output | None:
+    """The output with what tells its closed periods; None where that cannot be told."""
+    config: OutputConfig = spec.config
+    if config.closed is None:
+        return output
+    if config.history is not None or config.mode == "op_rows":
+        binding.problems.report("E476", f"{'a history' if config.history is not None else 'a table of op rows'} has no closed periods: it keeps what was published", ("config", "closed"))
+        return None
+    program = binding.compile(spec, ("config", "closed"), config.closed, "predicate", schema=output.projection.data)
+    if program is None:
+        return None
+    if not program.deterministic:
+        binding.problems.report("E476", "'closed' reads the clock or the run: a period would close by itself", ("config", "closed"), help="name the period, and move it on by an edit")
+        return None
+    return output.with_attributes(closed=program)
 
 
 def _in_database(spec: NodeSpec, config: OutputConfig, binding: Binding) -> Output | None:
@@ -53,7 +70,8 @@ def _in_database(spec: NodeSpec, config: OutputConfig, binding: Binding) -> Outp
     good = [check_database(config, binding), _changes_placed(config, binding), _named_once(spec, binding), may_have_history(config, binding)]
     good.append(may_have_provenance(config, [], binding))
     output = _with_layout(spec, binding) if all(good) else None
-    return output if output is not None and keyed_by_written(config, list(output.projection.data), binding) and _changes_fit(spec, output, binding) else None
+    fits = output is not None and keyed_by_written(config, list(output.projection.data), binding) and _changes_fit(spec, output, binding)
+    return _with_closed(spec, output, binding) if fits and output is not None else None
 
 
 def _parsed_path(path: str, place: ConfigPath, binding: Binding) -> bool:

@@ -84,6 +84,9 @@ class OutputConfig(Strict):
     correlation_fanout_policy: Literal["any", "all", "primary"] | None = Field(default=None, description="Overrides the policy of error_handling for failures at this node.")
     changelog: ChangelogFile | None = Field(default=None, description="A file with the changes of each epoch.")
     history: History | None = Field(default=None, description="Writes versions with their times in place of the rows of today (E470, E471, E472, E473).")
+    closed: str | None = Field(
+        default=None, description='A CXL predicate over the written columns, such as month < "2026-10": its published rows change with --reopen alone (E476).'
+    )
     connection: Annotated[str | None, Field(description="The name of a connection in errata.toml, of an output of type sql (E600, E607).")] = None
     table: Annotated[str | None, Field(description="The table that an output of type sql writes: table, schema.table, or with double quotes (E610, E612).")] = None
     mode: Annotated[Literal["mirror", "op_rows"] | None, Field(description="Whether the table of a SQL output has the live rows, which is the default, or all op rows.")] = None

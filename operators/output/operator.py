@@ -12,6 +12,7 @@ from changelog.columns import ENVELOPE, column
 from changelog.keys.spark import key_column
 from changelog.lazy_imports import F
 from changelog.rows import Rows
+from cxl import Program
 from cxl.types.types import Kind, Type, type_name
 from operators.core.config import SortKey
 from operators.core.json_columns import member_keys
@@ -55,6 +56,8 @@ class Output(Operator):
     is_output = True
     added: tuple[str, ...] = ()
     """The columns that it adds behind all others."""
+    closed: Program | None = None
+    """Tells the rows of closed periods."""
     ordered_by = "_lookup"
     """The hidden column with the bytes of the sort order, where there is one."""
 
@@ -129,7 +132,7 @@ class Output(Operator):
         """Format, path, columns, order."""
         order = ", ".join(f"{key.field} {key.order}" for key in self.config.sort_order)
         where = f"table {self.table}" if self.in_database else f"path {self.config.path}"
-        return (f"format: {self.config.type}, {where}", f"columns: {', '.join(self.projection.data)}", *((f"sorted by: {order}",) if order else ()))
+        return (f"format: {self.config.type}, {where}", f"columns: {', '.join(self.projection.data)}", *((f"sorted by: {order}",) if order else ()), *((f"closed: {self.config.closed}",) if self.closed else ()))
 
     def previewed(self, records: int, folder: Path) -> Self:
         """The same output into a file of its own in a folder: JSON lines where its format is no text."""

@@ -35,6 +35,7 @@ from errata.rendering.progress import progress
 @option("--author", metavar="NAME", help="Who corrects, with --save.")
 @option("--ticket", metavar="TEXT", help="Where it was discussed, with --save.")
 @option("--dry-run", is_flag=True, help="Show the effect, commit nothing. With --save: show what would be written.")
+@option("--reopen", is_flag=True, help="Let rows of closed periods change.")
 @option("--wait", is_flag=True, help="Wait for another run's lock.")
 @events_option
 @format_option

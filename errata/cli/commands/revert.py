@@ -17,6 +17,7 @@ from errata.rendering.progress import progress
     "--to", "epoch", metavar="EPOCH", type=click.IntRange(min=0), required=True, help="The epoch to restore; 0 is before the first run."
 )
 @option("--force", is_flag=True, help="Replace output files that exist.")
+@option("--reopen", is_flag=True, help="Let rows of closed periods change.")
 @option("--wait", is_flag=True, help="Wait for another run's lock.")
 @events_option
 @engine_options

@@ -39,6 +39,7 @@ run_options = together(
     option("--full-refresh", is_flag=True, help="Forget the state and start at epoch 1."),
     option("--ephemeral", is_flag=True, help="Keep no state: a plain batch run."),
     option("--max-retract-share", metavar="F", type=click.FloatRange(0, 1), help="Stop when more than this share of a source would be retracted [default: 0.5]."),
+    option("--reopen", is_flag=True, help="Let rows of closed periods change."),
     option("--wait", is_flag=True, help="Wait for another run's lock."),
     events_option,
 )  # fmt: skip
