@@ -34,7 +34,7 @@ def guard_closed(plan: Plan, options: RunOptions, run: RunState, prior: Entry | 
 
     Args:
         plan: The pipeline.
-        options: Those of the run.
+        options: The options of the run.
         run: The run, which has computed its rows.
         prior: The last committed epoch, also one that a full refresh replaces; None before the first run.
 

@@ -9,8 +9,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
 from errata.core.events import Event, RunResult
-from errata.execution.engine import BYTES_A_ROW, choose_engine, start_engine, work_of
 from errata.execution.closed_periods import guard_closed
+from errata.execution.engine import BYTES_A_ROW, choose_engine, start_engine, work_of
 from errata.execution.epoch import Epoch
 from errata.execution.expectations import ledger_facts, stop_where_failing
 from errata.execution.failing_record import stop_at_first

@@ -49,7 +49,7 @@ def bind(spec: NodeSpec, binding: Binding) -> Output | None:
 
 
 def _with_closed(spec: NodeSpec, output: Output, binding: Binding) -> Output | None:
-    """The output with what tells its closed periods; None where that cannot be told."""
+    """The output with what tells its closed periods; None where nothing tells them."""
     config: OutputConfig = spec.config
     if config.closed is None:
         return output
