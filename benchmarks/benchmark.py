@@ -17,10 +17,21 @@ ENGINES: Final = ("sail", "spark")
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A measured program, and the engines that it runs on. A program with an engine of its own is measured beside every other."""
+    """A measured program.
+
+    Args:
+        run: Does the work.
+        engines: What it runs on. A program with an engine of its own is measured whatever engine is asked for.
+        always: So is this one, on each of its engines.
+    """
 
     run: Callable[[Job], None]
     engines: tuple[str, ...] = ENGINES
+    always: bool = False
+
+    def wanted(self, engine: str, asked: tuple[str, ...]) -> bool:
+        """Whether it is measured on an engine where some engines are asked for."""
+        return self.always or engine not in ENGINES or engine in asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,5 +58,4 @@ class Benchmark:
         """Program, engine and size of all that is to be measured, the programs of one size side by side."""
         for size in sizes or self.sizes:
             for name, program in self.programs.items():
-                own = set(program.engines) - set(ENGINES)
-                yield from ((name, engine, size) for engine in program.engines if engine in own or engine in (engines or self.engines))
+                yield from ((name, engine, size) for engine in program.engines if program.wanted(engine, engines or self.engines))

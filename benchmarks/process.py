@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -43,21 +45,27 @@ def measure(program: str, engine: str, size: float, data: Path, *, scratch: Path
     """
     with tempfile.TemporaryDirectory(dir=scratch) as folder, tempfile.TemporaryFile() as errors:
         command = [sys.executable, "-m", "benchmarks.worker", program, engine, repr(size), str(data), folder]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True)
         memory = Memory(process.pid)
         memory.start()
         try:
             output, _ = process.communicate(timeout=longest)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
             raise ProgramFailedError(f"{program} on {engine} took longer than {longest:.0f} s") from None
         finally:
             memory.stop()
+            end(process)
         if process.returncode:
             errors.seek(0)
             raise ProgramFailedError(f"{program} on {engine}:\n{errors.read().decode()[-3000:]}")
         return Measured(medians(output), memory.peak / 1e6)
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """End a process that still runs, and all it started in its session (a JVM is one)."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
 
 
 def medians(output: str) -> Mapping[str, float]:

@@ -1,4 +1,4 @@
-"""Upserts of a growing share of the rows into a table: a pipeline that keeps a Delta table, beside MERGE of delta-rs and of the engine, and INSERT OR REPLACE of DuckDB."""
+"""Upserts of a growing share of the rows into a table: a pipeline that keeps a Delta table, beside MERGE of delta-rs, Sail and Spark, and INSERT OR REPLACE of DuckDB."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ nodes:
 """
 TEXT: Final = (
     "A table of sales, then files with changed rows, each larger than the one before: nine of ten rows have other values, one is new, all in random order. Errata reads the files by",
-    "`merge: upsert`, keeps its changelog, and keeps a Delta table by `mode: upsert`. delta-rs and the engine read each file and run MERGE on a Delta table, DuckDB replaces rows in a table of",
+    "`merge: upsert`, keeps its changelog, and keeps a Delta table by `mode: upsert`. delta-rs, Sail and Spark read each file and run MERGE on a Delta table, DuckDB replaces rows in a table of",
     "a database file with a primary key. Polars merges into Delta tables by delta-rs. After each step the table has DuckDB's rows, by their number and the sum of their hashes.",
 )
 
@@ -197,18 +197,20 @@ def show(results: Results) -> Iterator[str]:
     rows = []
     for one in measured:
         for part in (WARM, *SHARES):
-            others = [results.part(DELTA_RS, "delta-rs", one.size, part), results.part(MERGE, one.engine, one.size, part), results.part(DUCKDB, "duckdb", one.size, part)]
+            others = [results.part(program, engine, one.size, part) for program, engine in OTHERS]
             spent = one.part(part)
             cells = (seconds(spent), share(spent, one.part(WARM)), *map(seconds, others), *(ratio(spent, other) for other in others))
             rows.append((rows_of(one.size), one.engine, part, *cells))
-    heads = ("Errata", "of the first run", "delta-rs", "MERGE of the engine", "DuckDB", "/ delta-rs", "/ engine", "/ DuckDB")
+    heads = ("Errata", "of the first run", *OTHERS.values(), *(f"/ {name}" for name in OTHERS.values()))
     yield from table(("rows", "engine", "changed", *heads), rows, measured)
 
 
+OTHERS: Final = {(DELTA_RS, "delta-rs"): "delta-rs", (MERGE, "sail"): "MERGE of Sail", (MERGE, "spark"): "MERGE of Spark", (DUCKDB, "duckdb"): "DuckDB"}
+"""What the pipeline is compared with: programs and their engines, and how the table calls them."""
 PROGRAMS: Final = {
     DUCKDB: Program(by_duckdb, ("duckdb",)),
     DELTA_RS: Program(by_delta_rs, ("delta-rs",)),
-    MERGE: Program(by_engine),
+    MERGE: Program(by_engine, always=True),
     ERRATA: Program(with_errata),
 }
 BENCHMARK: Final = Benchmark("upserts", PROGRAMS, (10_000_000,), write, show)

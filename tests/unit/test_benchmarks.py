@@ -14,7 +14,7 @@ from benchmarks.__main__ import parsed, planned
 from benchmarks.all import BENCHMARKS, PROGRAMS
 from benchmarks.answers import ROUGH, Answer, difference
 from benchmarks.nexmark import events
-from benchmarks.process import Measured, medians
+from benchmarks.process import Measured, end, medians
 from benchmarks.programs import dbbenchmark, nexmark, tpch
 from benchmarks.results import Results
 from benchmarks.tpch import tables
@@ -154,13 +154,30 @@ def test_programs_have_names_of_their_own():
     assert len(PROGRAMS) == sum(len(benchmark.programs) for benchmark in BENCHMARKS.values())
 
 
-def test_what_was_measured_is_not_measured_again_unless_asked():
+def test_what_was_measured_is_not_measured_again_unless_asked(monkeypatch):
+    monkeypatch.setattr("benchmarks.__main__.find_java", lambda: None)
     results = Results().with_one("upserts-duckdb", "duckdb", 100.0, "a machine", Measured({}, 1))
     words = ["upserts", "--size", "100"]
-    names = ["upserts-delta-rs", "upserts-merge", "upserts"]
-    assert [program for _, program, _, _ in planned(parsed(words), results)] == names
-    assert [program for _, program, _, _ in planned(parsed([*words, "--again"]), results)] == ["upserts-duckdb", *names]
-    assert [engine for _, _, engine, _ in planned(parsed([*words, "--engine", "sail"]), results)] == ["delta-rs", "sail", "sail"]
+    assert [program for _, program, _, _ in planned(parsed(words), results)] == ["upserts-delta-rs", "upserts-merge", "upserts"]
+    assert next(program for _, program, _, _ in planned(parsed([*words, "--again"]), results)) == "upserts-duckdb"
+
+
+def test_the_engines_that_are_asked_for_are_measured_beside_those_of_their_own():
+    programs = BENCHMARKS["upserts"].programs
+    assert [*BENCHMARKS["upserts"].planned((1.0,), ("spark",))] == [
+        ("upserts-duckdb", "duckdb", 1.0), ("upserts-delta-rs", "delta-rs", 1.0), ("upserts-merge", "sail", 1.0), ("upserts-merge", "spark", 1.0), ("upserts", "spark", 1.0)
+    ]
+    assert programs["upserts"].wanted("sail", ("sail",))
+    assert not programs["upserts"].wanted("sail", ("spark",))
+
+
+def test_a_program_that_takes_too_long_is_ended_with_all_it_started():
+    ended = subprocess.Popen([sys.executable, "-c", "import subprocess, sys; print(subprocess.Popen(['sleep', '100']).pid, flush=True); input()"],
+                             stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True, start_new_session=True)  # fmt: skip
+    child = int(ended.stdout.readline())
+    end(ended)
+    assert ended.returncode < 0
+    assert resident(child) == 0
 
 
 def test_unknown_benchmarks_are_refused(capsys):
