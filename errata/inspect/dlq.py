@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 import polars as pl
@@ -99,9 +100,14 @@ class Trigger:
     collateral: int
     groups: int
 
+    @property
+    def name(self) -> str:
+        """A short name of place and reason, the same in every epoch."""
+        return blake2b(f"{self.stage}\0{self.detail}".encode("utf-8", "replace"), digest_size=8).hexdigest()
+
 
 class Letters:
-    """The dead letter queue for triage: its triggers, most records first, and the entries of each."""
+    """The dead letter queue for triage: its triggers, most records first, and the entries of each. Without a plan only their number is known."""
 
     def __init__(self, reading: Snapshot) -> None:
         self.plan = reading.plan
@@ -110,7 +116,7 @@ class Letters:
         known = _grouped(rejects, reading.plan).select("node", "key", "text").unique(["node", "key"])
         detail = pl.col("detail").fill_null("").str.strip_prefix(ROLLED_BACK)
         self._rejects = rejects.join(known, ["node", "key"], how="left", maintain_order="left").with_columns(pl.col("stage").fill_null(""), why=detail)
-        self.total = rejects.height
+        self.total = rejects.height if reading.plan is not None else rejected
         self.triggers = self._found()
 
     def _found(self) -> list[Trigger]:

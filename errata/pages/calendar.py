@@ -15,6 +15,9 @@ EPOCHS, NODES = 40, 50
 SIGNS = {"ingest": "I", "correction": "C", "recompute": "r", "rollback": "B", "readmit": "A", "logic": "L", "revert": "V", "late": "T"}
 """The letter of a cause, for those who do not see its colour."""
 
+UNKNOWN = "•"
+"""The sign of a change whose cause was not counted: of a node without a table, of folded epochs, of very many rows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -43,7 +46,7 @@ class Calendar:
     rows: tuple[tuple[str, tuple[Place, ...]], ...]
     part: Part
     nodes: Part
-    legend: tuple[tuple[str, str], ...] = tuple(SIGNS.items())
+    legend: tuple[tuple[str, str], ...] = (*SIGNS.items(), ("unknown", UNKNOWN))
 
 
 def calendar(history: History, part: int = 0, nodes: int = 1, epochs: int = EPOCHS) -> Calendar:
@@ -71,7 +74,7 @@ def _places(name: str, epochs: Sequence[int], counts: Mapping[int, Mapping[str, 
         told = ", ".join(f"{op} {count:,}" for op, count in ops.items())
         why = ", ".join(found)
         style = cause if cause in CAUSES else "unknown"
-        yield Place(epoch, style, SIGNS.get(cause, "•"), f"{name}, epoch {epoch}: {told}{f'; cause: {why}' if why else ''}")
+        yield Place(epoch, style, SIGNS.get(cause, UNKNOWN), f"{name}, epoch {epoch}: {told}{f'; cause: {why}' if why else ''}")
 
 
 def _days(moments: Sequence[datetime]) -> Iterator[Day]:

@@ -18,9 +18,9 @@ MOST_FIELD = 1000
 
 @dataclass(frozen=True, slots=True)
 class TriggerLine:
-    """Records that failed in one place for one reason. `number` names the trigger in addresses."""
+    """Records that failed in one place for one reason. `name` is what addresses call the trigger."""
 
-    number: int
+    name: str
     stage: str
     category: str
     detail: str
@@ -56,20 +56,19 @@ class DeadLetters:
     letters: tuple[Letter, ...] = ()
 
 
-def dead_letters(letters: Letters, chosen: int | None = None, wanted: int = 1) -> DeadLetters:
-    """Return the triggers, or the records of the chosen one."""
-    triggers = [_trigger(at, one) for at, one in enumerate(letters.triggers)]
-    if chosen is None or not 0 <= chosen < len(triggers):
-        which, found = cut_out(triggers, TRIGGERS, wanted)
-        return DeadLetters(letters.total, tuple(found), which)
-    trigger = triggers[chosen]
+def dead_letters(letters: Letters, chosen: str = "", wanted: int = 1) -> DeadLetters:
+    """Return the triggers, or the records of the chosen one. A trigger that is no longer there leads to all others."""
+    trigger = next((one for one in letters.triggers if one.name == chosen), None)
+    if trigger is None:
+        which, found = cut_out(letters.triggers, TRIGGERS, wanted)
+        return DeadLetters(letters.total, tuple(map(_trigger, found)), which)
     which = part(trigger.records + trigger.collateral, LETTERS, wanted)
-    rows = letters.of(letters.triggers[chosen], (which.number - 1) * LETTERS, LETTERS)
-    return DeadLetters(letters.total, tuple(triggers), which, trigger, tuple(_letter(letters, row) for row in rows))
+    rows = letters.of(trigger, (which.number - 1) * LETTERS, LETTERS)
+    return DeadLetters(letters.total, (), which, _trigger(trigger), tuple(_letter(letters, row) for row in rows))
 
 
-def _trigger(number: int, one: Trigger) -> TriggerLine:
-    return TriggerLine(number, short(one.stage, 80), one.category, short(one.detail, 300), one.records, one.collateral, one.groups)
+def _trigger(one: Trigger) -> TriggerLine:
+    return TriggerLine(one.name, short(one.stage, 80), one.category, short(one.detail, 300), one.records, one.collateral, one.groups)
 
 
 def _letter(letters: Letters, row: Row) -> Letter:

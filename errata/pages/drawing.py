@@ -17,7 +17,7 @@ else:
     graphlay = Lazy("graphlay")
 
 HEIGHT, MARGIN = 58, 10
-SIGN = 7.6
+SIGN = 8.8
 """The width of a letter."""
 WIDE_PAGE = 1300
 
@@ -121,12 +121,12 @@ def _corner(node: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def _width(box: Box, style: _Style) -> float:
-    signs = max(len(box.name) * SIGN, len(box.caption) * 6.3, sum(len(text) + 1 for text, _ in box.change) * 6.6)
+    signs = max(len(box.name) * SIGN, len(box.caption) * 7.2, sum(len(text) + 1 for text, _ in box.change) * 7.4)
     return float(min(style.widest, max(style.narrowest, round(signs) + 22)))
 
 
 def _placed(box: Box, x: float, y: float, width: float) -> Placed:
-    return Placed(box, x, y, width, short(box.name, int((width - 18) / SIGN)), short(box.caption, int((width - 18) / 6)))
+    return Placed(box, x, y, width, short(box.name, int((width - 18) / SIGN)), short(box.caption, int((width - 18) / 6.8)))
 
 
 def _path(points: Sequence[tuple[float, float]], radius: float = 6) -> str:

@@ -10,9 +10,14 @@ from typing import Any
 from errata.inspect.history import History
 from errata.pages.drawing import Box, Drawing, drawings
 from errata.pages.links import Links
+from errata.pages.paging import Part, cut_out
 from errata.pages.values import short
 
 Row = Mapping[str, Any]
+NODES = 200
+"""The nodes of one page of the table."""
+MOST_DRAWN = 500
+"""The number of nodes up to which the DAG is drawn."""
 STYLES = {"+A": ("add", "+{:,}"), "-R": ("take", "-{:,}"), "+C": ("fix", "~{:,}")}
 """How the count of an op is written, and its style."""
 
@@ -53,22 +58,25 @@ class Overview:
     rejected: int
     drawings: tuple[Drawing, ...]
     nodes: tuple[NodeLine, ...]
+    part: Part
     sources: tuple[SourceLine, ...]
 
 
-def overview(history: History, links: Links) -> Overview:
-    """Return the first page."""
+def overview(history: History, links: Links, wanted: int = 1, nodes: int = NODES) -> Overview:
+    """Return the first page, with a part of the nodes in its table."""
     reading = history.reading
     status = reading.status()
     runs = history.runs()
     last = runs[-1] if runs else None
     place = {name: at for at, name in enumerate(history.names)}
     lines = tuple(_lines(sorted(status["nodes"], key=lambda node: place[node["name"]]), last.nodes if last else {}, last.epoch if last else 0))
+    which, shown = cut_out(lines, nodes, wanted)
+    boxes = list(_boxes(history, lines, links))
     counters = last.counters if last else {}
     reason = " ".join(str(counters[name]) for name in ("kind", "reason") if counters.get(name))
     return Overview(
         reading.name, status["epoch"], last.finished if last else None, _seconds(last), short(reason), status["rejected"],
-        drawings(list(_boxes(history, lines, links))), lines, tuple(_source(row) for row in status["sources"]),
+        drawings(boxes if len(boxes) <= MOST_DRAWN else ()), tuple(shown), which, tuple(_source(row) for row in status["sources"]),
     )  # fmt: skip
 
 

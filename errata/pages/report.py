@@ -21,6 +21,8 @@ from errata.plan.pipeline import LoadedPipeline
 if TYPE_CHECKING:
     from errata.inspect.snapshot import Snapshot
 
+ALL = 100_000
+"""The number of nodes that a report lists."""
 TRIGGERS = 20
 """The number of triggers whose records a report shows."""
 Section = tuple[str, str, object]
@@ -37,7 +39,7 @@ def report(loaded: LoadedPipeline, reading: Snapshot) -> str:
 
 
 def _sections(loaded: LoadedPipeline, history: History, links: Links) -> Iterator[Section]:
-    yield "State", "overview.html", overview(history, links)
+    yield "State", "overview.html", overview(history, links, nodes=ALL)
     if history.reading.head is not None:
         for name in outputs(history):
             yield f"Corrections of {name}", "output.html", corrections(history, name)
@@ -53,5 +55,5 @@ def _sections(loaded: LoadedPipeline, history: History, links: Links) -> Iterato
 def _letters(letters: Letters) -> Iterator[Section]:
     """The triggers, and the first records of each."""
     yield f"Rejected records: {letters.total:,}", "letters.html", dead_letters(letters)
-    for number in range(min(TRIGGERS, len(letters.triggers))):
-        yield f"Rejected: trigger {number + 1}", "letters.html", dead_letters(letters, number)
+    for number, trigger in enumerate(letters.triggers[:TRIGGERS], 1):
+        yield f"Rejected: trigger {number}", "letters.html", dead_letters(letters, trigger.name)

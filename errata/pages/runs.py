@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from errata.core.diagnostics import PipelineErrors
 from errata.core.failures import Failure
 from errata.core.options import EngineOptions
 from errata.inspect.history import History
@@ -75,9 +76,12 @@ def _line(entry: Entry) -> RunLine:
 def next_run(loaded: LoadedPipeline) -> NextRun:
     """Return what the next run would do; no engine is started for it."""
     try:
+        loaded.protected_files()
         outlook = Outlook.of(loaded)
         rows = tuple({**row, "reason": short(row["reason"], 300)} for row in outlook.rows())
         chosen = outlook.engine(EngineOptions())
     except Failure as problem:
         return NextRun("", (), idle=False, problem=problem.message)
+    except PipelineErrors as errors:
+        return NextRun("", (), idle=False, problem="; ".join(one.message for one in errors.diagnostics))
     return NextRun("" if chosen is None else f"{chosen[0]} ({chosen[1]})", rows, idle=chosen is None)

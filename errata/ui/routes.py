@@ -170,7 +170,7 @@ def _word(request: Request, name: str) -> str:
 
 def _overview(site: Site, request: Request) -> Response:
     with site.reader.reading() as current:
-        return site.page(current, "", "Overview", "overview.html", overview(current.history, site.links))
+        return site.page(current, "", "Overview", "overview.html", overview(current.history, site.links, _number(request, "part")))
 
 
 def _calendar(site: Site, request: Request) -> Response:
@@ -214,8 +214,7 @@ def _row(site: Site, request: Request) -> Response:
 
 def _letters(site: Site, request: Request) -> Response:
     with site.reader.reading(engine=True) as current:
-        chosen = _number(request, "trigger", -1)
-        view = dead_letters(site.reader.letters(current), chosen if chosen >= 0 else None, _number(request, "part"))
+        view = dead_letters(site.reader.letters(current), request.query_params.get("trigger", ""), _number(request, "part"))
         return site.page(current, "letters", "Rejected records", "letters.html", view)
 
 

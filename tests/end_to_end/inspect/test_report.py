@@ -47,6 +47,12 @@ def test_a_pipeline_that_never_ran_has_a_page_too(tmp_path: Path) -> None:
     assert Page.of(text).open == []
 
 
+def test_a_plan_in_a_notebook_is_a_table(tmp_path: Path) -> None:
+    html = project(tmp_path).load().plan._repr_html_()
+    assert "<tr><td>priced</td><td>combine</td><td>wanted, prices</td></tr>" in html
+    assert Page.of(html).open == []
+
+
 def test_a_missing_library_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rendering, "find_spec", lambda name: None)
     with pytest.raises(LibraryMissing, match="errata report needs the library jinja2") as stopped:

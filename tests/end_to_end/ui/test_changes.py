@@ -119,6 +119,13 @@ def test_only_a_form_of_a_page_changes_anything(visit, folder):
     assert folder.load().head_epoch() == 2
 
 
+def test_a_file_with_errors_still_counts_the_rejected_records(folder):
+    visit = Visit(folder)
+    rejected = folder.load().status()["rejected"]
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("amount / lines", "amount / nothing"))
+    assert f"{rejected} entries are rejected" in visit.page("/letters").text
+
+
 def test_a_page_that_only_shows_has_no_forms_that_change(folder):
     page = trigger(Visit(folder), "cannot convert '?' to Int")
     assert [given for tag, given in page.tags if tag == "form" and given.get("method") == "post"] == []

@@ -171,6 +171,7 @@ def test_a_new_epoch_and_an_edit_show_without_a_restart(tmp_path: Path) -> None:
     assert "nothing" in broken
     assert "last epoch 4" in broken
     assert "the pipeline file has errors" in visit.page("/next").text
+    assert "Nothing is rejected" in visit.page("/letters").text
     folder.write("pipeline.yaml", PIPELINE)
     assert "has errors" not in visit.page("/").text
 
