@@ -87,8 +87,8 @@ def subjects(page: Path) -> Iterator[tuple[str, list[Path]]]:
 
 
 def outside(file: Path) -> Path:
-    """Return the place on the site of a file outside of `docs/`."""
-    place = Path("files") / file.relative_to(ROOT)
+    """Return the place on the site of a file outside of `docs/`. The site has no names that begin with a point."""
+    place = Path("files", *(f"dot-{part[1:]}" if part.startswith(".") else part for part in file.relative_to(ROOT).parts))
     if file.is_dir():
         return place / "README.md"
     return place if place.suffix == ".md" else place.with_name(place.name + ".md")

@@ -36,6 +36,7 @@ def pictures(folder: Path) -> Iterator[tuple[Path, str]]:
     sales.run()
     yield FOLDER / "rollback.svg", groups(folder / "sales", sales)
     yield FOLDER / "architecture.svg", architecture()
+    yield FOLDER / "parts.svg", parts()
 
 
 def laid_out(folder: Path, files: Sequence[tuple[str, str]]) -> errata.Pipeline:
@@ -173,4 +174,24 @@ def architecture() -> str:
     between = third - GAP / 2
     x, y = nodes.x + 40, tables.x + tables.wide / 2
     drawing.parts.append(f'<path class="edge" d="M{x:g},{nodes.bottom:g} V{between:g} H{y:g} V{tables.y - 7:g}"/><path class="head" d="M{y:g},{tables.y:g} l-4.5,-9 h9 z"/>')
+    return drawing.svg()
+
+
+def parts() -> str:
+    """Draw what is on a machine: the command with its engine, and the files around it."""
+    drawing = Drawing("The command reads a pipeline and its input, and writes the state and outputs")
+
+    def part(x: float, y: float, *lines: str) -> Box:
+        return drawing.box(x, y, [Line(lines[0], "name"), *(Line(line, "quiet") for line in lines[1:])], 180)
+
+    left, middle, right = PADDING, PADDING + 180 + GAP, PADDING + 2 * (180 + GAP)
+    pipeline = part(left, PADDING, "pipeline.yaml", "errata.toml")
+    data = part(left, pipeline.bottom + LINE, "input", "files, tables,", "services")
+    command = part(middle, PADDING + LINE, "errata", "one process, with", "the engine Sail")
+    part_of_spark = part(middle, command.bottom + GAP, "Spark", "only if you want it:", "Java, a cluster")
+    state = part(right, PADDING, ".errata/", "the state")
+    output = part(right, state.bottom + LINE, "output", "files, tables")
+    for start, end in ((pipeline, command), (data, command), (command, state), (command, output)):
+        drawing.arrow(start, end)
+    drawing.down(command, part_of_spark)
     return drawing.svg()
