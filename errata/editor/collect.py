@@ -92,6 +92,9 @@ class _Collector:
         nodes = {raw.name: raw for raw in self.nodes_of(document)}
         for raw in self.nodes_of(document):
             self._header(raw, nodes)
+        for place in spread(value, ("notify", "*", "nodes")):
+            for path, text in texts_below(document, place):
+                self._reference(document, path, InputRef.parse(str(text.value)), nodes)
         header = next((key for key in HEADERS if key in value), None)
         if header is not None:
             self._signature(document, header, nodes)
@@ -109,6 +112,9 @@ class _Collector:
             places.append((("config", "analytic_window", "source"), InputRef.parse(source)))
         for place, ref in places:
             self._reference(document, (*raw.path, *place), ref, nodes)
+        for place in spread(raw.value, ("expect", "*", "name")):
+            name = value_at(document, (*raw.path, *place))
+            self.names.add(text_region(document, (*raw.path, *place)), Name("port", f"{document.file}#{raw.name}", str(name)), defines=True)
         if kind == "route":
             self._branches(raw)
         elif kind == "combine":

@@ -49,6 +49,7 @@ COLUMN_KEYS: Mapping[str, tuple[ColumnKey, ...]] = {
         ColumnKey(("config", "analytic_window", "sort_by", "*", "field"), "last input"),
     ),
     "aggregate": (ColumnKey(("config", "group_by"), "input"),),
+    "corrections": (ColumnKey(("config", "key"), "input"),),
     "combine": (ColumnKey(("config", "propagate_ck", "named"), "input"),),
     "output": (
         ColumnKey(("config", "mapping", "*"), "input"),

@@ -102,6 +102,8 @@ class _Asking:
         path, kind = found.path[2:], found.node.get("type")
         if found.path[:1] == ("nodes",) and _names_node(kind, path):
             yield from self._nodes()
+        elif found.path[:1] == ("notify",) and found.path[2:3] == ("nodes",):
+            yield from (Item(name, "node", of) for name, of in node_names(self.text).items())
         elif found.path[:1] == ("nodes",) and column_key_at(kind, path) is not None:
             yield from self._columns()
         elif path[-1:] == ("type",) and path[:2] in (("config", "schema"), ("config", "declares")):

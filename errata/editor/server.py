@@ -94,15 +94,13 @@ class ErrataServer(LanguageServer):
     async def check_now(self) -> None:
         """Check every open file that is due, and publish what was found."""
         async with self._busy:
-            for file in self.session.stale:
+            for file in await self.beside(self.session.due):
                 await self._check(file)
             self._publish()
 
     async def _check(self, file: str) -> None:
         turn, texts = self._turn, self.session.snapshot()
-        text = texts.unsaved.get(file)
-        if text is None:
-            return
+        text = self.session.source(file).text
         try:
             found = await self.beside(lambda: analyse(file, texts, text, lambda: self._turn == turn))
         except Superseded:
@@ -124,7 +122,7 @@ class ErrataServer(LanguageServer):
         file = file_of(uri)
         if file is None or file not in self.session.texts or self.session.kind(file) == "other":
             return None
-        if self.session.stale:
+        if self.session.current(file) is None:
             await self.check_now()
         async with self._busy:
             return await self.beside(lambda: self.session.view(file))

@@ -55,17 +55,24 @@ class Session:
 
     def put(self, file: str, text: str) -> None:
         """Take the text of a file that is open. What depends on it has to be checked again."""
+        if file not in self.texts:
+            self._users.clear()
         self.texts[file] = text
         self._stale |= {file, *self._dependents(file)}
-        self._users.clear()
 
     def close(self, file: str) -> None:
         """Forget a file that is no longer open: from now on the one on the disk counts."""
         self.texts.pop(file, None)
+        self._stale.discard(file)
+        self._stale |= self._dependents(file) - {file}
+        self._forget(file)
+        for one, analysis in list(self._found.items()):
+            if one not in self.texts and not any(other in self.texts for other in analysis.files):
+                self._forget(one)
+
+    def _forget(self, file: str) -> None:
         for kept in (self._found, self._good, self._names):
             kept.pop(file, None)
-        self._stale.discard(file)
-        self._stale |= self._dependents(file)
 
     def changed_on_disk(self, files: Iterable[str]) -> None:
         """Note that files changed that may not be open."""
@@ -74,7 +81,7 @@ class Session:
             self._stale |= self._dependents(file)
 
     def _dependents(self, file: str) -> set[str]:
-        return {one for one, analysis in self._found.items() if file in analysis.files and one in self.texts}
+        return {one for one, analysis in list(self._found.items()) if file in analysis.files}
 
     def source(self, file: str) -> SourceText:
         """Return the text of a file, also of one that is not open; empty where it cannot be read."""
@@ -93,10 +100,11 @@ class Session:
 
     # Checks -----------------------------------------------------------------------------------------------------------------
 
-    @property
-    def stale(self) -> tuple[str, ...]:
-        """The open files that have to be checked again."""
-        return tuple(one for one in sorted(self._stale) if one in self.texts)
+    def due(self) -> tuple[str, ...]:
+        """Return the files to check again: open ones, and the pipelines of open compositions and modules. May look through the workspace."""
+        owners = {owner for one in list(self.texts) if (owner := self.owner(one)) != one}
+        new = {one for one in owners if one not in self._found}
+        return tuple(one for one in sorted(self._stale | new) if one in self.texts or one in owners)
 
     def snapshot(self) -> Texts:
         """Return the texts as they are now, for a check beside the editor."""
@@ -119,10 +127,11 @@ class Session:
 
     def to_publish(self) -> Iterator[tuple[str, tuple[Diagnostic, ...]]]:
         """Yield the files whose diagnostics changed since they were last yielded, with all that they have now."""
-        found: dict[str, dict[Diagnostic, None]] = {file: {} for file in (*self._found, *self._shown)}
+        found: dict[str, dict[Diagnostic, None]] = {file: {} for file in (*self._shown, *(one for one in self._found if one in self.texts))}
         for analysis in self._found.values():
             for one in analysis.diagnostics:
-                found.setdefault(one.file or analysis.file, {})[one] = None
+                if one.file in self.texts or analysis.file in self.texts:
+                    found.setdefault(one.file, {})[one] = None
         for file, diagnostics in found.items():
             now = tuple(self._of_file(file, diagnostics))
             if self._shown.get(file, ()) != now or (file in self._found and file not in self._shown):
@@ -131,10 +140,11 @@ class Session:
 
     def _of_file(self, file: str, diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
         """The diagnostics of a file; of a composition that a checked pipeline uses, the ones that the pipeline gives it."""
-        used = any(file in analysis.documents and one != file for one, analysis in self._found.items())
-        own = set(self._found[file].diagnostics) if file in self._found and used and self._found[file].signature is not None else set()
-        others = {one for name, analysis in self._found.items() if name != file for one in analysis.diagnostics}
-        yield from (one for one in diagnostics if one not in own or one in others)
+        own = self._found.get(file)
+        others = [analysis for name, analysis in self._found.items() if name != file]
+        used = own is not None and own.signature is not None and any(file in one.documents for one in others)
+        given = {one for analysis in others for one in analysis.diagnostics}
+        yield from (one for one in diagnostics if not used or one in given)
 
     # Answers ----------------------------------------------------------------------------------------------------------------
 
@@ -142,7 +152,7 @@ class Session:
         """Return the file whose check says most of a file: of a composition or a module the pipeline that uses it."""
         if self.kind(file) not in ("composition", "cxl"):
             return file
-        known = sorted(one for one, analysis in self._found.items() if one != file and file in analysis.files)
+        known = sorted(one for one, analysis in list(self._found.items()) if one != file and file in analysis.files)
         return known[0] if known else self._user(file) or file
 
     def last(self, file: str) -> Analysis | None:
@@ -169,15 +179,16 @@ class Session:
     def _user(self, file: str) -> str | None:
         """A pipeline of the workspace that uses a composition or module; None where there is none."""
         if file not in self._users:
-            self._users[file] = next((user for user in self.users(file) if file in self.check(user).files), None)
-            if self._users[file] is None:
-                self._drop_unopened()
+            self._users[file] = next((user for user in self.users(file) if self._uses(user, file)), None)
         return self._users[file]
 
-    def _drop_unopened(self) -> None:
-        for one in [one for one in self._found if one not in self.texts]:
-            for kept in (self._found, self._good, self._names):
-                kept.pop(one, None)
+    def _uses(self, user: str, file: str) -> bool:
+        """Whether a pipeline uses a file; what was found of one that does not, and is not open, is forgotten."""
+        if file in self.check(user).files:
+            return True
+        if user not in self.texts:
+            self._forget(user)
+        return False
 
     def users(self, file: str) -> Iterator[str]:
         """Yield the pipelines of the workspace whose texts name a file."""

@@ -179,6 +179,9 @@ def test_a_composition_shows_what_its_pipeline_finds(tmp_path):
         assert [one.uri for one in defined] == [(tmp_path / "pipeline.yaml").as_uri()]
         said = await editor.client.text_document_hover_async(lsp.HoverParams(editor.document, editor.at("emit x = amo§unt")))
         assert "From `orders.amount`" in said.contents.value
+        editor.change(body.replace("amount + 1.0", "amount.trim()"))  # only the pipeline knows that it is no text
+        assert [one.code for one in await editor.diagnostics(bool)] == ["CXL-T002"]
+        assert list(editor.client.diagnostics) == [editor.uri]
 
     talk(file, conversation)
 
