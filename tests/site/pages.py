@@ -133,7 +133,8 @@ class Copy:
             return
         name = source.relative_to(ROOT).as_posix()
         if source.is_dir():
-            files = [path for path in map(Path, sorted(tracked())) if (ROOT / path).is_relative_to(source)]
+            inside = [path for path in map(Path, sorted(tracked())) if (ROOT / path).is_relative_to(source)]
+            files = [path for path in inside if not any(part.startswith(".") for part in path.parts)]  # the site has no hidden pages
             lines = [f"* [`{path.relative_to(name)}`]({self._address(ROOT / path, place)})" for path in files]
             self._write(place, hidden + f"# `{name}/`\n\n" + "\n".join(lines) + "\n")
             return
