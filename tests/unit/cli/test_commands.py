@@ -41,6 +41,7 @@ COMMANDS = [
     "schema",
     "show",
     "status",
+    "test",
     "ui",
     "verify",
     "why",

@@ -1,0 +1,202 @@
+"""Runs cases: each in a folder of its own, where the relative paths of the pipeline begin, with a state of its own."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from changelog.ops import SYMBOLS, Op
+from errata.api.pipeline import Pipeline, load
+from errata.cases.model import Case, Step, find_cases, pipeline_of, read_cases
+from errata.cases.tables import Table, differences, read_table
+from errata.core.diagnostics import PipelineErrors, did_you_mean
+from errata.core.events import RunResult
+from errata.core.failures import Failure, Usage
+from errata.core.options import EngineKind, EngineOptions, RunOptions
+from storage.formats import FormatError
+
+DEAD = ("category", "detail", "trigger", "source", "file", "row", "stage", "route")
+"""Columns of dead letters beside the fields of the sources."""
+
+
+@dataclass(slots=True)
+class CaseRun:
+    """A pipeline in a folder of its own.
+
+    Attributes:
+        pipeline: Its file.
+        folder: Where its relative paths begin.
+        beside: Where relative paths of given files begin.
+        settings: `variables` and `channel`, as `errata.load` takes them.
+        engine: The engine of the runs.
+        max_retract_share: The share of a source's rows that a run may retract.
+        given: The rows that sources have been given so far.
+        result: What the last run did; None where it failed.
+    """
+
+    pipeline: Path
+    folder: Path
+    beside: Path
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    engine: EngineKind = "sail"
+    max_retract_share: float = 1.0
+    given: dict[str, Any] = field(default_factory=dict)
+    result: RunResult | None = None
+
+    def run(self, step: Step) -> Iterator[str]:
+        """Run a step, and yield how what it leads to differs from what is expected."""
+        self._lay_out(step)
+        self.given |= {name: read_table(written).arrow() for name, written in step.given.items()}
+        code, message, pipeline = self._executed(step)
+        wanted = step.exit_code if step.exit_code is not None else 2 if step.dlq is not None else 0
+        if code != wanted:
+            yield f"exit code {code}, not {wanted}{f': {message}' if message else ''}"
+        if step.message is not None and step.message not in message:
+            yield f"the message is {message!r}, without {step.message!r}"
+        if pipeline is not None and self.result is not None:
+            yield from self._rows(step, pipeline, self.result)
+
+    def _executed(self, step: Step) -> tuple[int, str, Pipeline | None]:
+        """Exit code and message of the run, and the pipeline where it could be planned."""
+        self.result, pipeline = None, None
+        options = RunOptions(EngineOptions(self.engine), full_refresh=step.full_refresh, max_retract_share=self.max_retract_share)
+        try:
+            pipeline = load(self.pipeline, base_dir=self.folder, state=str(self.folder / ".errata"), **self.settings)
+            self.result = pipeline.run(options, inputs=self.given)
+        except PipelineErrors as errors:
+            return 1, "; ".join(f"{one.code}: {one.message}" for one in errors.diagnostics if one.is_error), None
+        except Failure as failure:
+            return failure.exit_code, failure.message, pipeline
+        except FormatError as error:
+            return 4, str(error), pipeline
+        return self.result.exit_code, "", pipeline
+
+    def _rows(self, step: Step, pipeline: Pipeline, result: RunResult) -> Iterator[str]:
+        for name, written in step.expect.items():
+            if (node := self._node(pipeline, name)) is None:
+                yield _unknown(pipeline, name)
+                continue
+            rows = result[node]
+            yield from _compared(f"rows of {name}", read_table(written), rows.to_dicts(), pipeline, node)
+        for name, written in step.changes.items():
+            if (node := self._node(pipeline, name)) is None:
+                yield _unknown(pipeline, name)
+                continue
+            ops = [{"op": SYMBOLS[Op(row["_op"])], **row} for row in result.changes(node)] if result.committed else []
+            yield from _compared(f"changes of {name}", read_table(written), ops, pipeline, node, "op")
+        if step.dlq is not None:
+            dead = [dict(row) for row in pipeline.dlq_list()] if result.rejected else []
+            fields = (name for one in pipeline.plan.of_kind("source") for name in one.operator.output.data)
+            names = dict.fromkeys([*DEAD, *(name for row in dead for name in row), *fields])
+            yield from differences("dead letters", read_table(step.dlq), dead, list(names))
+        for name, count in step.failing.items():
+            found = result.expectations.get(name)
+            if found is None:
+                known = list(result.expectations)
+                hint = did_you_mean(name, known) or f"its expectations: {', '.join(known) or 'none'}"
+                yield f"the pipeline has no expectation '{name}'; {hint}"
+            elif found != count:
+                yield f"expectation '{name}': {found} failing rows, not {count}"
+
+    @staticmethod
+    def _node(pipeline: Pipeline, name: str) -> str | None:
+        known = name if name in pipeline.plan.nodes else pipeline.composition_outputs.get(name)
+        return known if known in pipeline.plan.nodes else None
+
+    def _lay_out(self, step: Step) -> None:
+        """Put the files of a step where the pipeline reads them. Raises Usage for a path that leads out of the folder, or a file that is not there."""
+        for name, source in step.files.items():
+            target = self._below(name)
+            if source is None:
+                target.unlink(missing_ok=True)
+                continue
+            try:
+                shutil.copyfile(self.beside / source, target)
+            except OSError as error:
+                raise Usage(f"the file {source} of a case cannot be read: {error.strerror}") from error
+        for name, text in step.texts.items():
+            self._below(name).write_text(text, encoding="utf-8", newline="")
+
+    def _below(self, name: str) -> Path:
+        target = (self.folder / name).resolve()
+        if not name or not target.is_relative_to(self.folder.resolve()) or target == self.folder.resolve():
+            raise Usage(f"the file '{name}' of a case is not below the pipeline's folder", help="write a relative path without '..'")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return target
+
+
+def _compared(what: str, expected: Table, rows: Sequence[Mapping[str, Any]], pipeline: Pipeline, node: str, *further: str) -> Iterator[str]:
+    """How rows of a node differ. Its rows may have undeclared columns too."""
+    names = dict.fromkeys([*further, *pipeline.plan[node].operator.output.data, *(name for row in rows for name in row if not name.startswith("_"))])
+    return differences(what, expected, rows, list(names))
+
+
+def _unknown(pipeline: Pipeline, name: str) -> str:
+    hint = did_you_mean(name, pipeline.node_names) or f"its nodes: {', '.join(pipeline.node_names)}"
+    return f"the pipeline has no node '{name}'; {hint}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a case.
+
+    Attributes:
+        step: The number of the step that differs, from 1; 0 where none does.
+        differences: How it differs.
+    """
+
+    file: Path
+    case: str
+    step: int
+    differences: Sequence[str]
+    seconds: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything was as expected."""
+        return not self.differences
+
+    def row(self) -> dict[str, Any]:
+        """The outcome as a row: file, case, verdict, step, detail, seconds."""
+        verdict = "ok" if self.passed else "failed"
+        return {"file": str(self.file), "case": self.case, "verdict": verdict, "step": self.step or None, "detail": "\n".join(self.differences), "seconds": round(self.seconds, 3)}
+
+
+def run_cases(places: Sequence[Path], engine: EngineKind = "sail", matching: str = "") -> Iterator[Outcome]:
+    """Run the cases at or below some places. A case ends at its first step that differs.
+
+    Args:
+        places: Case files, and folders of these.
+        engine: The engine of the runs.
+        matching: A part of the names of the cases that are run.
+
+    Raises:
+        PipelineErrors: A case file has problems.
+        Usage: A place is not there, or has no cases.
+    """
+    gone = next((place for place in places if not place.exists()), None)
+    if gone is not None:
+        raise Usage(f"there is no file or folder {gone}")
+    files = [(path, read_cases(path)) for path in dict.fromkeys(path for place in places for path in find_cases(place))]
+    chosen = [(path, cases, case) for path, cases in files for case in cases.cases if matching.casefold() in case.name.casefold()]
+    if not chosen:
+        told = ", ".join(map(str, places))
+        raise Usage(f"no cases in {told}{f' match {matching!r}' if matching and files else ''}", help="a file orders.test.yaml has cases for orders.yaml")
+    for path, cases, case in chosen:
+        yield run_case(path, pipeline_of(path, cases), case, engine)
+
+
+def run_case(path: Path, pipeline: Path, case: Case, engine: EngineKind) -> Outcome:
+    """Run a case in a folder that goes with it. Raises Usage for given files that cannot be."""
+    began = monotonic()
+    with tempfile.TemporaryDirectory(prefix="errata-case-") as folder:
+        run = CaseRun(pipeline, Path(folder), path.parent, {"variables": case.variables, "channel": case.channel}, engine, case.max_retract_share)
+        for number, step in enumerate(case.in_turn(), 1):
+            if found := list(run.run(step)):
+                return Outcome(path, case.name, number, found, monotonic() - began)
+    return Outcome(path, case.name, 0, (), monotonic() - began)

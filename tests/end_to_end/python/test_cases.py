@@ -1,0 +1,198 @@
+"""`errata test` and the plugin for pytest: what passes, what differs and how it is shown, exit codes, case files with problems."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from errata.cases.plugin import PipelineCase
+from errata.cases.running import CaseRun
+from errata.cases.tables import Table, differences, read_table
+from tests.support.examples import examples
+from tests.support.pipelines import Folder, command, standing_in
+
+ROOT = Path(__file__).parents[3]
+PIPELINE = """\
+pipeline: { name: shop, vars: { pipeline: { least: { type: int, default: 0 } } } }
+error_handling: { strategy: continue }
+nodes:
+  - type: source
+    name: orders
+    expect: [{ range: { column: amount, max: 100 }, name: large }]
+    config: { name: orders, type: csv, path: data/orders.csv, schema: [{ name: id, type: int }, { name: region, type: string }, { name: amount, type: float }] }
+  - { type: transform, name: kept, input: orders, config: { cxl: "filter amount >= $pipeline.least" } }
+  - { type: aggregate, name: revenue, input: kept, config: { group_by: [region], cxl: "emit total = sum(amount)" } }
+  - { type: output, name: report, input: revenue, config: { name: report, type: csv, path: out/report.csv } }
+"""
+GOOD = """\
+cases:
+  - name: a correction
+    steps:
+      - given: { orders: "id | region | amount\\n1 | north | 40\\n2 | south | 25" }
+        expect: { revenue: "region | total\\nsouth | 25\\nnorth | 40.0" }
+      - given: { orders: "id | region | amount\\n1 | north | 50\\n2 | south | 25" }
+        changes: { revenue: "op | region | total\\n-C | north | 40\\n+C | north | 50", kept: "op | id | amount\\n-R | 1 | 40\\n+A | 1 | 50" }
+  - name: files and texts
+    files: { data/orders.csv: given.csv }
+    expect: { report: "region | total\\nwest | 7" }
+  - name: dead letters and expectations
+    texts: { data/orders.csv: "id,region,amount\\none,north,1\\n2,north,200\\n" }
+    dlq: "category | id\\ntype_coercion_failure | one"
+    failing: { orders.large: 1 }
+  - name: variables
+    variables: { pipeline.least: 30 }
+    given: { orders: [{ id: 1, region: north, amount: 40 }, { id: 2, region: south, amount: 25 }] }
+    expect: { revenue: [{ region: north, total: 40 }] }
+  - name: a run that fails
+    exit_code: 4
+    message: data/orders.csv
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    made = Folder(tmp_path)
+    made.write("shop.yaml", PIPELINE)
+    made.write("given.csv", "id,region,amount\n1,west,7\n")
+    return made
+
+
+def test_cases_that_pass(folder: Folder) -> None:
+    folder.write("shop.test.yaml", GOOD)
+    code, out, err = command("test", str(folder.path))
+    assert (code, out.splitlines()[-1], err) == (0, "5 cases, 0 failed", "")
+    assert sorted(path.name for path in folder.path.iterdir()) == ["given.csv", "shop.test.yaml", "shop.yaml"]
+
+
+def test_how_a_difference_is_shown(folder: Folder) -> None:
+    folder.write("own.test.yaml", """\
+pipeline: shop.yaml
+cases:
+  - name: wrong
+    given: { orders: "id | region | amount\\n1 | north | 40\\n2 | | 25" }
+    expect: { revenue: "region | total\\nnorth | 41\\n      | 25", nothing: "a\\n1", report: "regoin\\nx" }
+    failing: { orders.large: 2, orders.lagre: 0 }
+  - name: exit code
+    given: { orders: "id | region | amount\\n1 | north | x" }
+  - name: fine
+    given: { orders: "id | region | amount" }
+    expect: { revenue: "region | total" }
+""")  # fmt: skip
+    with standing_in(folder.path):
+        code, out, _ = command("test", "-k", "wrong")
+    assert code == 5
+    assert out == """\
+FAILED  own.test.yaml: wrong
+  step 1: rows of revenue: 1 missing row, 1 unexpected row
+      region | total
+    - north  | 41
+    + north  | 40
+  step 1: the pipeline has no node 'nothing'; its nodes: orders, orders.large, kept, revenue, report
+  step 1: rows of report have no column 'regoin'; did you mean 'region'?
+  step 1: expectation 'orders.large': 0 failing rows, not 2
+  step 1: the pipeline has no expectation 'orders.lagre'; did you mean 'orders.large'?
+1 case, 1 failed
+"""
+    code, out, _ = command("test", str(folder.path), "--format", "jsonl")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [(row["case"], row["verdict"], row["step"]) for row in rows] == [("wrong", "failed", 1), ("exit code", "failed", 1), ("fine", "ok", None)]
+    assert rows[1]["detail"] == "exit code 2, not 0"
+    assert code == 5
+
+
+def test_problems_of_case_files_have_places(folder: Folder) -> None:
+    folder.write("shop.test.yaml", 'cases:\n  - name: x\n    expekt: {}\n  - name: y\n    given: { orders: "a | b\\n1" }\n  - name: z\n    steps: [{}]\n    exit_code: 0\n')
+    code, _, err = command("test", str(folder.path))
+    assert code == 1
+    assert "unknown key 'expekt'" in err
+    assert "shop.test.yaml:3:5" in err
+    assert "a row has 1 cells, its header 2: 1" in err
+    assert "a case with steps has 'exit_code' in a step" in err
+
+
+@pytest.mark.parametrize(("files", "words"), [("../out.csv: given.csv", "not below"), ("/etc/x: given.csv", "not below"), ("data/orders.csv: missing.csv", "cannot be read"), ('"": given.csv', "not below")])
+def test_files_stay_below_the_folder(files: str, words: str, folder: Folder) -> None:
+    folder.write("shop.test.yaml", f"cases:\n  - name: x\n    files: {{ {files} }}\n")
+    code, _, err = command("test", str(folder.path))
+    assert code == 64
+    assert words in err
+
+
+def test_nothing_to_run(folder: Folder) -> None:
+    assert command("test", str(folder.path))[0] == 64
+    assert command("test", str(folder.path / "none"))[0] == 64
+    folder.write("shop.test.yaml", GOOD)
+    assert command("test", str(folder.path), "-k", "nothing like it")[0] == 64
+
+
+def test_a_pipeline_with_problems_is_a_failed_case(folder: Folder) -> None:
+    folder.write("shop.yaml", PIPELINE.replace("input: kept", "input: kepp"))
+    folder.write("shop.test.yaml", "cases:\n  - name: x\n  - name: y\n    exit_code: 1\n    message: E004\n")
+    code, out, _ = command("test", str(folder.path))
+    assert code == 5
+    assert "exit code 1, not 0: E004: there is no node 'kepp'" in out
+    assert "ok      " in out
+
+
+def case(folder: Folder, **settings: Any) -> PipelineCase:
+    place = folder.path / "case"
+    place.mkdir()
+    return PipelineCase(CaseRun(folder.path / "shop.yaml", place, folder.path, settings))
+
+
+def test_the_fixture_runs_steps_and_shows_differences(folder: Folder) -> None:
+    one = case(folder, variables={"pipeline.least": 30})
+    result = one.step({"orders": "id | region | amount\n1 | north | 40\n2 | south | 20"}, expect={"revenue": "region | total\nnorth | 40"})
+    assert result is not None
+    assert (one.folder / "out" / "report.csv").read_text() == "region,total\nnorth,40\n"
+    one.step({"orders": [{"id": 1, "region": "north", "amount": 41}]}, changes={"report": "op | total\n-C | 40\n+C | 41"})
+    with pytest.raises(pytest.fail.Exception, match=r"- north  \| 1"):
+        one.step(expect={"revenue": "region | total\nnorth | 1"})
+
+
+def test_the_plugin_in_a_run_of_pytest(folder: Folder) -> None:
+    folder.write("test_shop.py", """\
+def test_right(pipeline_case):
+    case = pipeline_case("shop.yaml")
+    case.step({"orders": "id | region | amount\\n1 | north | 40"}, expect={"revenue": "region | total\\nnorth | 40"})
+
+
+def test_wrong(pipeline_case):
+    pipeline_case("shop.yaml").step({"orders": "id | region | amount\\n1 | north | 40"}, expect={"revenue": "total\\n41"})
+""")  # fmt: skip
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "errata.cases.plugin", "-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:xdist", str(folder.path)]
+    done = subprocess.run(words, cwd=folder.path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert "1 failed, 1 passed" in done.stdout
+    assert "rows of revenue: 1 missing row, 1 unexpected row" in done.stdout
+
+
+cells = st.sampled_from([None, "", "a", "a b", "x|y", "1", "é"])
+
+
+@examples(200, 25)
+@given(rows=st.lists(st.tuples(cells, cells), max_size=5))
+def test_tables_read_what_is_written(rows: list[tuple[str | None, str | None]]) -> None:
+    def text(value: str | None) -> str:
+        return "" if value is None else '""' if value == "" else value.replace("|", "\\|")
+
+    written = "\n".join(["| n | v |", "|---|---|", *(f"| {text(one)} | {text(two)} |" for one, two in rows)])
+    table = read_table(written)
+    assert table == Table(["n", "v"], [list(row) for row in rows])
+    found = [{"n": one, "v": two} for one, two in rows]
+    assert list(differences("rows", table, found[::-1], ["n", "v"])) == []
+    assert len(list(differences("rows", table, [*found, {"n": "more", "v": None}], ["n", "v"]))) == 1
+
+
+@pytest.mark.parametrize("written", ["", "a | a\n1 | 2", "a | \n1 | 2", "a | b\n1 | 2 | 3"])
+def test_what_is_no_table(written: str) -> None:
+    with pytest.raises(ValueError, match=r"columns|cells"):
+        read_table(written)
