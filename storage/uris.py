@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["SCHEMES", "below", "is_local", "is_object", "on_s3", "settings_missing", "settings_refused"]
+__all__ = ["SCHEMES", "below", "is_local", "is_object", "kind_of", "on_s3", "settings_missing", "settings_refused"]
 
 SCHEMES = ("s3", "gs", "az")
 """Object stores whose files Errata reads and writes."""
@@ -25,6 +25,11 @@ def below(place: str, folder: Path) -> str:
 def is_object(place: str) -> bool:
     """Return whether a URI names a place in an object store whose files Errata reads and writes."""
     return place.startswith(tuple(f"{one}://" for one in SCHEMES))
+
+
+def kind_of(uri: str) -> str:
+    """Return the scheme of a URI."""
+    return uri.partition("://")[0]
 
 
 def on_s3(place: str) -> bool:

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 
 from errata.core.options import EngineKind
@@ -132,6 +133,8 @@ def _s3(java: Row) -> Iterator[Row]:
     missing, _, repair = settings_missing("s3://").partition(": ")
     verdict = "missing" if settings_refused("s3://") else "warning" if missing else "ok"
     yield _row("s3 settings", verdict, missing or "AWS_…", repair)
+    if on_s3(state) and find_spec("obstore") is None:
+        yield _row("s3 claim", "missing", "obstore is not installed", "pip install 'errata[objects]'")
     if java["verdict"] == "ok":
         lacking = jars_missing()
         yield _row("s3 for spark", "warning" if lacking else "ok", lacking or "hadoop-aws", f"see {RECIPE}; or use --engine sail, which needs no jar")

@@ -3,12 +3,14 @@
 import re
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from storage import durable
 from storage.at_exit import at_exit
-from storage.errors import StorageError
+from storage.errors import ConnectionFault, StorageError
+from storage.stores.client import Bucket, bucket_of
+from storage.stores.connections import StoreConnection, Stores, of_environment
 from storage.uris import is_local, settings_refused
 
 __all__ = ["State", "state_of", "temporary_state"]
@@ -19,9 +21,15 @@ REFUSED_BY_DELTA = re.compile(r"[\x00-\x1f\x7f\[\]^|\\]|%[0-9A-Fa-f]{2}")
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The tables and files of one pipeline's state. `root` is an absolute path or a URI."""
+    """The tables and files of one pipeline's state.
+
+    Attributes:
+        root: An absolute path or a URI.
+        connection: The connection of `errata.toml` that covers it; None where the environment has the settings.
+    """
 
     root: str
+    connection: StoreConnection | None = field(default=None, compare=False, repr=False)
 
     @property
     def local(self) -> bool:
@@ -35,8 +43,12 @@ class State:
 
     @property
     def claim(self) -> str:
-        """Place of the claim: a file for a local state, else a Delta table."""
+        """Place of the claim: a file, or an object."""
         return f"{self.root}/claim"
+
+    def claim_object(self) -> tuple[Bucket, str]:
+        """Return the bucket and the key of the claim in an object store."""
+        return bucket_of(self.claim, self.connection or of_environment(self.root))
 
     def changelog(self, port: str) -> str:
         """Return the place of the changelog table of a node's port (`orders`, `orders.errors`)."""
@@ -59,6 +71,10 @@ class State:
         if not self.local:
             if setting := settings_refused(self.root):
                 raise StorageError(self.root, setting)
+            try:
+                (self.connection or of_environment(self.root)).require_library()
+            except ConnectionFault as fault:
+                raise StorageError(self.root, str(fault)) from None
             return
         if refused := REFUSED_BY_DELTA.search(self.root):
             raise StorageError(self.root, f"Delta Lake cannot use a path with {refused[0]!r} in it; name another place with --state")
@@ -86,7 +102,7 @@ class State:
                 one.unlink()
 
 
-def state_of(pipeline: str, workspace: Path, *, named: str | None = None, configured: str | None = None) -> State:
+def state_of(pipeline: str, workspace: Path, *, named: str | None = None, configured: str | None = None, stores: Stores | None = None) -> State:
     """Return the state of a pipeline, in a folder of its own.
 
     Args:
@@ -94,10 +110,10 @@ def state_of(pipeline: str, workspace: Path, *, named: str | None = None, config
         workspace: Folder of the workspace. Its `.errata` holds the state unless another place is given.
         named: Place of `--state` or ERRATA_STATE, relative to the working directory. Comes first.
         configured: `[state] path` of the workspace file, relative to the workspace.
+        stores: The object stores of the workspace.
     """
-    if named is not None:
-        return State(_under(named, Path.cwd(), pipeline))
-    return State(_under(configured or STATE_FOLDER, workspace, pipeline))
+    root = _under(configured or STATE_FOLDER, workspace, pipeline) if named is None else _under(named, Path.cwd(), pipeline)
+    return State(root, None if is_local(root) or stores is None else stores.covering(root))
 
 
 def _under(place: str, base: Path, pipeline: str) -> str:

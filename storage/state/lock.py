@@ -1,8 +1,8 @@
 """The claim on a pipeline's state: one run at a time (exit code 6).
 
-In a local folder the claim is a lock on a file. The system releases it when the process ends, however it ends. On an object store the claim is a
-lease in the description of a small Delta table. Every change of it is a commit that only one process can make. The owner renews the lease, and
-another run takes over a lease that is not renewed.
+In a local folder the claim is a lock on a file. The system releases it when the process ends, however it ends. In an object store the claim is a
+lease: a small object. Every change of it is a conditional put that only one process can make. The owner renews the lease, and another run takes over
+a lease that is not renewed.
 """
 
 from __future__ import annotations
@@ -16,27 +16,26 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
+from uuid import uuid4
 
 import orjson
+from typing_extensions import override
 
 from storage import durable
-from storage.delta.columns import declared, new_fields
 from storage.durable import undoing
 from storage.errors import OutsideError, Overtaken, StorageError, storing
-from storage.lazy_deltalake import deltalake
 from storage.state.location import State
+from storage.stores.client import Bucket, Changed, Facts
 from storage.uris import is_local
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from deltalake import DeltaTable
+__all__ = ["Claim", "Held", "Lease", "Owner", "claim"]
 
-__all__ = ["Claim", "Held", "Owner", "claim"]
-
-RENEW_SECONDS = 20.0
-LEASE_SECONDS = 90.0
+RENEW_SECONDS = 15.0
+LEASE_SECONDS = 60.0
 POLL_SECONDS = 1.0
 
 
@@ -150,7 +149,7 @@ def claim(state: State, execution_id: str, *, wait: bool = False, waiting: Calla
         waiting: Called once with the other run's owner before the wait.
     """
     local = is_local(state.root)
-    lock: _Lock = _FileLock(Path(state.claim)) if local else _TableLock(state.claim)
+    lock: _Lock = _FileLock(Path(state.claim)) if local else Lease(*state.claim_object())
     owner = Owner.this_process(execution_id)
     try:
         taken_from = _taken(lock, owner, wait=False)
@@ -223,95 +222,85 @@ class _FileLock:
             self._handle = None
 
 
-class _TableLock:
-    """A lease on an object store: the description of a Delta table holds the owner and the time of the last renewal."""
+class Lease(_Lock):
+    """A claim in an object store: an object that names the owner, made and changed by conditional puts. Who renews it no more for LEASE_SECONDS, by the store's own clock, has lost it.
 
-    def __init__(self, uri: str, *, clock: Callable[[], float] = time.time) -> None:
-        self._uri = uri
-        self._clock = clock
+    Args:
+        bucket: The bucket.
+        key: The key of the object. Objects beside it are written to ask for the time and for conditions.
+        elapsed: A clock of this machine that goes on while the machine sleeps.
+    """
+
+    def __init__(self, bucket: Bucket, key: str, *, elapsed: Callable[[], float] | None = None) -> None:
+        self._bucket, self._key = bucket, key
+        self._elapsed = elapsed or _since_boot
         self._owner: Owner | None = None
-        self._heard = 0.0
-        self._lost = False
-        self._renewing = threading.Lock()
+        self._tag, self._heard, self._lost = "", 0.0, False
+        self._writing = threading.Lock()
 
+    @override
     def take(self, owner: Owner, *, wait: bool) -> Owner | None:
         while True:
-            with storing(self._uri):
-                table = self._table()
-                holder, heard = _read(table)
-                now = self._clock()
-                if (holder is None or not self._lives(holder, heard)) and self._set(table, owner):
-                    self._owner, self._heard, self._lost = owner, now, False
+            found = self._bucket.small(self._key)
+            if found is None:
+                self._bucket.require_conditions(f"{self._key}-conditions-{uuid4().hex}")
+            holder = None if found is None else _owner(found[0])
+            if holder is None or (found is not None and self._is_over(found[1])):
+                if self._write(owner, "" if found is None else found[1].tag):
+                    self._owner, self._lost = owner, False
                     return holder
-                if not wait:
-                    raise Held(_read(self._table())[0])
-            time.sleep(POLL_SECONDS)
+            elif not wait:
+                raise Held(holder)
+            else:
+                time.sleep(POLL_SECONDS)
 
+    @override
     def renew(self) -> bool:
-        with self._renewing, storing(self._uri):
-            now, table = self._clock(), self._table()
-            if self._lost or _read(table)[0] != self._owner or not self._set(table, self._owner):
-                self._lost = True
-                return False
-            self._heard = now
-            return True
+        with self._writing:
+            self._lost = self._lost or not self._write(self._owner, self._tag)
+            return not self._lost
 
+    @override
     def holds(self) -> bool:
-        """Return whether the lease lasts. After its end, try to renew it first."""
+        """Return whether the lease lasts. After half of it, renew it first."""
         if self._lost:
             return False
-        return self._clock() - self._heard < LEASE_SECONDS or self.renew()
+        return self._elapsed() - self._heard < LEASE_SECONDS / 2 or self.renew()
 
+    @override
     def leave(self) -> None:
-        with storing(self._uri):
-            if self._owner is not None and _read(table := self._table())[0] == self._owner:
-                self._set(table, None)
+        with self._writing:
+            if self._owner is not None and not self._lost:
+                self._write(None, self._tag)
+            self._owner, self._lost = None, True
 
-    def _lives(self, holder: Owner, heard: float) -> bool:
-        return self._clock() - heard < LEASE_SECONDS and not _is_dead_here(holder)
+    def _is_over(self, facts: Facts) -> bool:
+        return self._bucket.now(f"{self._key}-clock") - facts.modified >= LEASE_SECONDS
 
-    def _set(self, table: DeltaTable, owner: Owner | None) -> bool:
-        """Write the owner as the next version of the table. False where somebody else wrote that version."""
-        text = orjson.dumps({"owner": None if owner is None else asdict(owner), "heard": self._clock()}).decode()
+    def _write(self, owner: Owner | None, tag: str) -> bool:
+        """Write the owner in place of the version with an ETag, empty for none. False where somebody else wrote another one."""
+        text = orjson.dumps(None if owner is None else asdict(owner) | {"written": uuid4().hex})
+        began = self._elapsed()
         try:
-            table.alter.set_table_description(text, commit_properties=deltalake.CommitProperties(max_commit_retries=0))
-        except deltalake.exceptions.CommitFailedError:
-            return False
+            self._tag = self._bucket.put(self._key, text, absent=not tag, tag=tag)
+        except Changed:
+            found = self._bucket.small(self._key)
+            if found is None or found[0] != text:  # else it is ours, and an answer was lost
+                return False
+            self._tag = found[1].tag
+        self._heard = began
         return True
 
-    def _table(self) -> DeltaTable:
-        try:
-            return deltalake.DeltaTable(self._uri)
-        except deltalake.exceptions.TableNotFoundError:
-            try:
-                # A retry would create the table anew over one that another run just created, with its claim.
-                once = deltalake.CommitProperties(max_commit_retries=0)
-                return deltalake.DeltaTable.create(self._uri, new_fields(declared({"nothing": "string"})), mode="error", commit_properties=once)
-            except deltalake.exceptions.DeltaError:  # somebody else created it meanwhile
-                return deltalake.DeltaTable(self._uri)
 
-
-def _read(table: DeltaTable) -> tuple[Owner | None, float]:
-    lease: dict[str, Any] = orjson.loads(table.metadata().description or "{}")
-    return (Owner(**lease["owner"]), float(lease["heard"])) if lease.get("owner") else (None, 0.0)
-
-
-def _is_dead_here(owner: Owner) -> bool:
-    """Return whether the owner was a process of this host that has ended."""
-    if owner.host != socket.gethostname():
-        return False
-    try:
-        os.kill(owner.pid, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    return False
+def _since_boot() -> float:
+    """Seconds on a clock that nobody sets and that goes on while the machine sleeps, where the system has one."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 def _owner(text: bytes) -> Owner | None:
-    """Return the owner in the text of a claim's file. None where it names none, as after a crash of the machine."""
+    """Return the owner in the text of a claim. None where it names none, as after a crash of the machine."""
     try:
-        return Owner(**orjson.loads(text)) if text else None
-    except (orjson.JSONDecodeError, TypeError):
+        found = orjson.loads(text) if text else None
+        return Owner(**{name: value for name, value in found.items() if name != "written"}) if found else None
+    except (orjson.JSONDecodeError, TypeError, AttributeError):
         return None

@@ -5,6 +5,8 @@ A bucket is asked by `Bucket`: listings, ranges, conditional puts. The library i
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import threading
 import time
@@ -31,7 +33,7 @@ CONNECT_TIMEOUT = 10.0
 CONTENT: Final = "errata-content"
 """The name of the metadata with the hash of an object's content."""
 T = TypeVar("T")
-Trouble = Literal["missing", "refused", "changed", "expired", "again", "other"]
+Trouble = Literal["missing", "changed", "expired", "again", "other"]
 _STATUS = re.compile(r"status code: (\d{3})([A-Za-z -]*)")
 _CODE = re.compile(r"<Code>(\w+)</Code>")
 _EXPIRED = ("ExpiredToken", "TokenRefreshRequired", "RequestExpired", "InvalidToken")
@@ -169,7 +171,6 @@ class Bucket:
 
     def require_conditions(self, key: str) -> None:
         """Raise Unconditional where the store writes although a condition does not hold. `key` is written for this, and removed."""
-        self.delete(key)
         tag = self.put(key, b"1", absent=True)
         try:
             for condition in ({"absent": True}, {"tag": _other(tag)}):
@@ -194,25 +195,26 @@ class Bucket:
 
     def _asked(self, key: str, action: Callable[[Any], T]) -> T:
         """The answer to a request. Raises FileNotFoundError where the object is not there."""
-        renewed = False
-        tries = 1
+        tries, renewed = 1, False
         while True:
             try:
                 return action(self._client(fresh=renewed))
             except (obstore.exceptions.BaseError, OSError) as error:
                 trouble, reason = _understood(error)
-                if trouble == "missing":
-                    raise FileNotFoundError(self._place(key)) from None
-                if trouble == "changed":
-                    raise Changed(self._place(key)) from None
-                if trouble == "expired" and not renewed:
-                    renewed = True
-                    continue
-                if trouble != "again" or tries == TRIES:
-                    told = f"{reason}, {tries} tries" if trouble == "again" else reason
-                    raise StoreFailed(self._place(key), told, again=trouble == "again") from None
+            if trouble == "expired" and not renewed:
+                renewed = True
+                continue
+            if trouble != "again" or tries == TRIES:
+                raise self._failure(key, trouble, f"{reason}, {tries} tries" if trouble == "again" else reason)
             time.sleep(PAUSE * 2 ** (tries - 1))
             tries += 1
+
+    def _failure(self, key: str, trouble: Trouble, reason: str) -> Exception:
+        """The error of a request that is not made again."""
+        place = self._place(key)
+        if trouble == "missing":
+            return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), place)
+        return Changed(place) if trouble == "changed" else StoreFailed(place, reason, again=trouble == "again")
 
     def _client(self, *, fresh: bool) -> Any:
         """The library's client, by the present values of the connection. Raises StoreFailed where one is not there."""
@@ -246,28 +248,44 @@ def _client(bucket: Bucket, config: tuple[tuple[str, Any], ...], *, fresh: bool)
                 options["allow_http"] = True
             retries: Any = {"max_retries": 0}
             settings: Any = dict(config)
+            # Credentials go by a provider: as settings they would be joined with a session's token of the environment.
+            given = {key: settings.pop(key, None) for key in ("access_key_id", "secret_access_key", "session_token")}
+            provider: Any = _provider(given) if given["access_key_id"] else None
             root = f"s3://{bucket.root.partition('://')[2]}" if bucket.root.startswith("s3a://") else bucket.root
-            _clients[key] = obstore.store.from_url(root, config=settings, client_options=options, retry_config=retries)
+            _clients[key] = obstore.store.from_url(root, config=settings, client_options=options, retry_config=retries, **({"credential_provider": provider} if provider else {}))
         return _clients[key]
+
+
+def _provider(given: Mapping[str, str | None]) -> Callable[[], dict[str, Any]]:
+    """What the library asks for the credentials of a connection."""
+    found = {"access_key_id": given["access_key_id"], "secret_access_key": given["secret_access_key"] or "", "token": given["session_token"], "expires_at": None}
+    return lambda: found
 
 
 def _understood(error: Exception) -> tuple[Trouble, str]:
     """What an error of the library means, in words without addresses, which may have signatures."""
     text = str(error)
     status, code = _STATUS.search(text), _CODE.search(text)
-    said = f"{status[1]}{status[2].rstrip()}{f' ({code[1]})' if code else ''}" if status else ""
-    kinds = obstore.exceptions
+    said = f"{status[1]}{status[2].rstrip()}{f' ({code[1]})' if code else ''}" if status else "so"
     if any(word in text for word in _EXPIRED):
-        return "expired", f"the credentials have expired: the store says {said or 'so'}"
+        return "expired", f"the credentials have expired: the store says {said}"
+    if code is not None and code[1] == "NoSuchBucket":
+        return "other", "there is no such bucket"
+    kinds = obstore.exceptions
     if isinstance(error, FileNotFoundError):
-        return ("missing", "") if "NoSuchBucket" not in text else ("other", "there is no such bucket")
+        return "missing", ""
     if isinstance(error, (kinds.AlreadyExistsError, kinds.PreconditionError, kinds.NotModifiedError)):
         return "changed", ""
     if isinstance(error, (kinds.PermissionDeniedError, kinds.UnauthenticatedError)):
-        return "refused", f"the store refuses these credentials: {said}"
-    if status is not None:
-        return ("again" if status[1][0] == "5" or status[1] in ("408", "429") else "other"), f"the store says {said}"
-    return _unanswered(text)
+        return "other", f"the store refuses these credentials: {said}"
+    return _unanswered(text) if status is None else _refused(status[1], said)
+
+
+def _refused(status: str, said: str) -> tuple[Trouble, str]:
+    """What a status means that the library has no exception for."""
+    if status in ("401", "403"):
+        return "other", f"the store refuses these credentials: {said}"
+    return ("again" if status[0] == "5" or status in ("408", "429") else "other"), f"the store says {said}"
 
 
 def _unanswered(text: str) -> tuple[Trouble, str]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from storage.errors import ConnectionFault
 from storage.uris import SCHEMES, is_object
 
-__all__ = ["SECRET_KEYS", "STORE_KEYS", "StoreConnection", "Stores", "of_environment", "takes"]
+__all__ = ["SECRET_KEYS", "STORE_KEYS", "StoreConnection", "Stores", "of_environment", "reach_by_environment", "takes"]
 
 SECRET_KEYS: Final = ("secret_access_key", "session_token", "account_key", "service_account")
 """Settings that are named (`env:`, `file:`), never written."""
@@ -25,6 +25,16 @@ _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
     "az": {one: one for one in ("endpoint", "account_name", "account_key")},
 }
 """The settings of each kind, with the names that the library has for them."""
+_VARIABLES: Final[Mapping[str, Mapping[str, str]]] = {
+    "s3": {
+        "endpoint": "AWS_ENDPOINT_URL", "region": "AWS_REGION",
+        "access_key_id": "AWS_ACCESS_KEY_ID", "secret_access_key": "AWS_SECRET_ACCESS_KEY", "session_token": "AWS_SESSION_TOKEN",
+    },
+    "gs": {"endpoint": "GOOGLE_BASE_URL", "service_account": "GOOGLE_SERVICE_ACCOUNT_KEY"},
+    "az": {"endpoint": "AZURE_STORAGE_ENDPOINT", "account_name": "AZURE_STORAGE_ACCOUNT_NAME", "account_key": "AZURE_STORAGE_ACCOUNT_KEY"},
+}  # fmt: skip
+"""The settings of each kind, with the environment variables of delta-rs and engines for them."""
+_PREFIXES: Final[Mapping[str, str]] = {"s3": "AWS", "gs": "GOOGLE", "az": "AZURE"}
 _LITERAL = re.compile(r"[^*?\[{]*")
 
 
@@ -71,9 +81,23 @@ class StoreConnection:
 
     def config(self) -> dict[str, Any]:
         """The settings with their values, by the library's names. They go to the library and nowhere else. Raises ConnectionFault (E602)."""
-        names = _NAMES[self.place.partition("://")[0]]
+        names = _NAMES.get(self._kind, {})
         found: dict[str, Any] = {names[key]: self._value(key, text) for key, text in self.settings if key in names}
         return found | ({"skip_signature": True} if self.skip_signature else {})
+
+    def variables(self) -> dict[str, str | None]:
+        """The environment variables by which delta-rs and engines reach the store; None for one that must not be set. Raises ConnectionFault (E602)."""
+        names, given = _VARIABLES.get(self._kind, {}), dict(self.settings)
+        found: dict[str, str | None] = {variable: self._value(key, given[key]) for key, variable in names.items() if key in given}
+        if "AWS_ACCESS_KEY_ID" in found:
+            found.setdefault("AWS_SESSION_TOKEN", None)
+        for key, asked in (("ALLOW_HTTP", self.allow_http), ("SKIP_SIGNATURE", self.skip_signature)):
+            found |= {f"{_PREFIXES.get(self._kind, 'AWS')}_{key}": "true"} if asked else {}
+        return found
+
+    @property
+    def _kind(self) -> str:
+        return self._value("url", self.url).partition("://")[0]
 
     def secrets(self) -> Iterator[str]:
         """The texts that no message may have. Values that are not there are left out."""
@@ -112,7 +136,16 @@ def takes(address: str, key: str) -> bool:
 
 def of_environment(uri: str) -> StoreConnection:
     """The connection of a state or table that no connection covers: the environment has its settings."""
-    return StoreConnection("", "/".join(uri.split("/")[:3]))
+    return StoreConnection("of the environment", "/".join(uri.split("/")[:3]))
+
+
+def reach_by_environment(connection: StoreConnection) -> None:
+    """Set the variables by which delta-rs and engines, also in processes that this one starts, reach a store as a connection does. Raises ConnectionFault (E602)."""
+    for name, value in connection.variables().items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 @dataclass(frozen=True, slots=True)

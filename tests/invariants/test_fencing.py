@@ -17,7 +17,9 @@ import pytest
 from errata.core.failures import Busy
 from storage import durable
 from storage.durable import Moment
+from storage.state.location import State
 from tests.support.audited import BRIEF, LINES, lines, project
+from tests.support.leases import BucketInMemory
 from tests.support.pipelines import Folder
 
 A_READS, B_READS = 1, 2
@@ -29,7 +31,9 @@ def letting_in(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     """What lets another run in beside one that holds the claim."""
     if request.param == "lock":
         return lambda folder: (folder.path / ".errata/audited/claim").unlink()
+    buckets: dict[str, BucketInMemory] = {}
     monkeypatch.setattr("storage.state.lock.is_local", lambda uri: False)
+    monkeypatch.setattr(State, "claim_object", lambda state: (buckets.setdefault(state.root, BucketInMemory.new()), "claim"))
     monkeypatch.setattr("storage.state.lock.LEASE_SECONDS", 0.0)
     return lambda folder: None
 

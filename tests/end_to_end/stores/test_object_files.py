@@ -2,72 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from io import BytesIO, StringIO
-from pathlib import Path
-from typing import Any
+from io import BytesIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from errata.core.failures import StorageFailed
-from storage.files import stores
 from storage.stores import client
-from tests.support.object_stores import KEY, SECRET, Faults, TestBucket, proxied
-from tests.support.pipelines import Folder, command
+from tests.support.lakes import ROWS, Lake
+from tests.support.pipelines import command
 
 pytestmark = pytest.mark.servers
-
-
-@dataclass
-class Lake:
-    """A folder with a pipeline, and the bucket that it reads and writes through a proxy."""
-
-    folder: Folder
-    bucket: TestBucket
-    faults: Faults
-
-    def pipeline(self, source: str = "", output: str = "", *, kind: str = "csv", path: str = "out/report.csv", head: str = "") -> None:
-        """Write a pipeline from `in/*.csv` to `out/report.csv`, both in the bucket."""
-        where = source or f'type: csv, glob: "{self.bucket.uri}/in/*.csv"'
-        columns = "[{ name: id, type: int }, { name: amount, type: int }]"
-        self.folder.write("errata.toml", self.bucket.toml)
-        self.folder.write(
-            "pipeline.yaml",
-            f"pipeline: {{ name: far }}\n{head}nodes:\n"
-            f"  - {{ type: source, name: orders, config: {{ name: orders, {where}, schema: {columns}, merge: {{ strategy: snapshot, primary_key: [id] }} }} }}\n"
-            f'  - {{ type: output, name: report, input: orders, config: {{ name: report, type: {kind}, path: "{self.bucket.uri}/{path}"{output} }} }}\n',
-        )
-
-    def run(self) -> Any:
-        """Run the pipeline; the requests of it are in `faults.seen`."""
-        self.faults.seen.clear()
-        stores.forget_contents()
-        return self.folder.run()
-
-    def report(self, key: str = "out/report.csv") -> list[dict[str, str]]:
-        """The rows of the report."""
-        return list(csv.DictReader(StringIO(self.bucket.get(key).decode())))
-
-
-@pytest.fixture
-def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lake]:
-    monkeypatch.setenv("LAKE_KEY", KEY)
-    monkeypatch.setenv("LAKE_SECRET", SECRET)
-    monkeypatch.setattr(client, "PAUSE", 0.001)
-    with proxied() as (port, faults):
-        made = Lake(Folder(tmp_path), TestBucket.new(port), faults)
-        made.pipeline()
-        made.bucket.put("in/a.csv", "id,amount\n1,10\n2,20\n")
-        yield made
-
-
-ROWS = [{"id": "1", "amount": "10"}, {"id": "2", "amount": "20"}]
 
 
 def test_from_a_bucket_to_a_bucket(lake: Lake) -> None:
@@ -153,27 +101,27 @@ def test_all_files_of_a_pipeline_may_be_objects(lake: Lake) -> None:
     )
     lake.bucket.put("in/b.csv", "id,amount\nx,30\n")
     assert lake.run().exit_code == 2
-    assert lake.bucket.keys("out") == ["out/changes-1.jsonl", "out/dlq.csv", "out/report.csv", "out/report.csv.meta.json"]
+    assert lake.bucket.listed("out") == ["out/changes-1.jsonl", "out/dlq.csv", "out/report.csv", "out/report.csv.meta.json"]
     assert f"{uri}/in/b.csv,1,source:orders" in lake.bucket.get("out/dlq.csv").decode()
     lake.bucket.delete("in/b.csv")
     assert lake.run().exit_code == 0
-    assert "out/dlq.csv" not in lake.bucket.keys("out")
+    assert "out/dlq.csv" not in lake.bucket.listed("out")
 
 
 def test_parts_of_an_output_come_and_go(lake: Lake) -> None:
     lake.pipeline(output=", split: { max_records: 1 }")
     lake.run()
-    assert lake.bucket.keys("out") == ["out/report_0001.csv", "out/report_0002.csv"]
+    assert lake.bucket.listed("out") == ["out/report_0001.csv", "out/report_0002.csv"]
     lake.bucket.put("in/a.csv", "id,amount\n1,10\n")
     lake.run()
-    assert lake.bucket.keys("out") == ["out/report_0001.csv"]
+    assert lake.bucket.listed("out") == ["out/report_0001.csv"]
 
 
 def test_a_file_for_each_object(lake: Lake) -> None:
     lake.bucket.put("in/b.csv", "id,amount\n3,30\n")
     lake.pipeline(path="out/{source_file}-sum.csv")
     lake.run()
-    assert lake.bucket.keys("out") == ["out/a-sum.csv", "out/b-sum.csv"]
+    assert lake.bucket.listed("out") == ["out/a-sum.csv", "out/b-sum.csv"]
     assert lake.report("out/b-sum.csv") == [{"id": "3", "amount": "30"}]
 
 

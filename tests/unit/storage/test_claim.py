@@ -1,4 +1,4 @@
-"""One run at a time: claims of two processes, of a dead process, and as a lease on a table."""
+"""One run at a time: claims of two processes, of a dead process, and as a lease in an object store."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from deltalake import DeltaTable
 
 from errata.execution.epoch import _Alone
 from storage.errors import StorageError
 from storage.state.location import State
-from storage.state.lock import LEASE_SECONDS, Claim, Held, Owner, _TableLock, claim
+from storage.state.lock import LEASE_SECONDS, Claim, Held, Lease, Owner, claim
+from storage.stores.client import StoreFailed, Unconditional
+from tests.support.leases import BucketInMemory, small
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,103 +109,152 @@ def test_forgetting_the_state_does_not_open_the_claim(state: State) -> None:
 
 
 class Clock:
-    """A clock that tests set."""
+    """The clocks of a store and of this machine, which tests move."""
 
     def __init__(self) -> None:
         self.now = 1_000_000.0
+        self.bucket = BucketInMemory.new()
 
     def __call__(self) -> float:
         return self.now
 
+    def goes_on(self, seconds: float) -> None:
+        self.now += seconds
+        self.bucket.shift[0] += seconds
 
-ELSEWHERE = Owner("elsewhere", 1, 0.0, "theirs")
+    def lease(self) -> Lease:
+        return Lease(self.bucket, "p/claim", elapsed=self)
+
+    @property
+    def version(self) -> str:
+        return small(self.bucket, "p/claim")[1].identity
 
 
-def test_a_table_claim_is_exclusive_and_free_after_its_end(tmp_path: Path) -> None:
-    one, two = _TableLock(str(tmp_path / "claim")), _TableLock(str(tmp_path / "claim"))
+ELSEWHERE, MINE = Owner("elsewhere", 1, 0.0, "theirs"), Owner.this_process("mine")
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def test_a_lease_is_exclusive_and_free_after_its_end(clock: Clock) -> None:
+    one, two = clock.lease(), clock.lease()
     assert one.take(ELSEWHERE, wait=False) is None
     with pytest.raises(Held, match="run theirs"):
-        two.take(Owner.this_process("mine"), wait=False)
+        two.take(MINE, wait=False)
     assert one.renew()
-    assert not two.renew()
     one.leave()
-    assert two.take(Owner.this_process("mine"), wait=False) is None
+    assert two.take(MINE, wait=False) is None
+    assert [one.key for one in clock.bucket.list("p/")] == ["p/claim", "p/claim-clock"]
 
 
-def test_a_table_claim_that_is_not_renewed_is_taken_over_and_its_owner_notices(tmp_path: Path) -> None:
-    clock = Clock()
-    one, two = _TableLock(str(tmp_path / "claim"), clock=clock), _TableLock(str(tmp_path / "claim"), clock=clock)
+def test_a_lease_that_is_not_renewed_is_taken_over_and_its_owner_notices(clock: Clock) -> None:
+    one, two = clock.lease(), clock.lease()
     one.take(ELSEWHERE, wait=False)
-    clock.now += LEASE_SECONDS - 1
-    assert one.renew()
-    clock.now += LEASE_SECONDS - 1
+    clock.goes_on(LEASE_SECONDS - 1)
     with pytest.raises(Held):
-        two.take(Owner.this_process("mine"), wait=False)
-    clock.now += 1
-    assert two.take(Owner.this_process("mine"), wait=False) == ELSEWHERE
+        two.take(MINE, wait=False)
+    clock.goes_on(2)
+    assert two.take(MINE, wait=False) == ELSEWHERE
     assert not one.renew()
+    assert not one.holds()
     one.leave()
     assert two.renew()
+    assert two.holds()
 
 
-def test_of_many_that_ask_for_a_table_claim_at_once_one_gets_it(tmp_path: Path) -> None:
-    gate = threading.Barrier(6)
-    won: list[int] = []
-
-    def ask(number: int) -> None:
-        lock = _TableLock(str(tmp_path / "claim"))
-        gate.wait()
-        try:
-            lock.take(Owner("elsewhere", number, 0.0, str(number)), wait=False)
-        except Held:
-            return
-        won.append(number)
-
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(won) == 1
+def test_only_the_clock_of_the_store_ends_a_lease(clock: Clock) -> None:
+    one, two = clock.lease(), clock.lease()
+    one.take(MINE, wait=False)
+    clock.now += 10 * LEASE_SECONDS
+    with pytest.raises(Held):
+        two.take(ELSEWHERE, wait=False)
+    assert one.holds()
 
 
-def test_a_holder_that_was_stopped_past_its_lease_renews_it_before_it_goes_on(tmp_path: Path) -> None:
-    clock = Clock()
-    lock = _TableLock(str(tmp_path / "claim"), clock=clock)
-    lock.take(ELSEWHERE, wait=False)
-    version = DeltaTable(str(tmp_path / "claim")).version()
-    clock.now += LEASE_SECONDS - 1
-    assert lock.holds()
-    assert DeltaTable(str(tmp_path / "claim")).version() == version
-    clock.now += 1
-    assert lock.holds()
-    assert DeltaTable(str(tmp_path / "claim")).version() == version + 1
+def test_the_owner_of_a_lease_may_be_dead_on_this_machine(clock: Clock) -> None:
+    clock.lease().take(replace(MINE, pid=2**22 + 1), wait=False)
+    with pytest.raises(Held):
+        clock.lease().take(MINE, wait=False)
 
 
-def test_a_place_that_does_not_answer_is_a_storage_error_and_hides_no_other(tmp_path: Path) -> None:
-    clock = Clock()
-    lock = _TableLock(str(tmp_path / "claim"), clock=clock)
-    lock.take(ELSEWHERE, wait=False)
-    held = Claim(lock, lock._uri, None, None)
-    clock.now += LEASE_SECONDS
-    for entry in (tmp_path / "claim/_delta_log").iterdir():
-        entry.write_bytes(b"nothing that can be read")
-    for ask in (lock.renew, lock.holds, lock.leave, held.confirm, held.release):
-        with pytest.raises(StorageError, match="claim: "):
+def test_of_many_that_ask_for_a_lease_at_once_one_gets_it(clock: Clock) -> None:
+    for gone in (False, True):
+        gate, won = threading.Barrier(6), list[int]()
+
+        def ask(number: int, gate: threading.Barrier = gate, won: list[int] = won) -> None:
+            gate.wait()
+            try:
+                clock.lease().take(Owner("elsewhere", number, 0.0, str(number)), wait=False)
+            except Held:
+                return
+            won.append(number)
+
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(won) == 1, gone
+        clock.goes_on(LEASE_SECONDS + 1)
+
+
+def test_a_holder_renews_the_second_half_of_its_lease_before_it_goes_on(clock: Clock) -> None:
+    lease = clock.lease()
+    lease.take(ELSEWHERE, wait=False)
+    version = clock.version
+    clock.goes_on(LEASE_SECONDS / 2 - 1)
+    assert lease.holds()
+    assert clock.version == version
+    clock.goes_on(1)
+    assert lease.holds()
+    assert clock.version != version
+
+
+def test_an_answer_that_was_lost_is_looked_up(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    put = BucketInMemory.put
+
+    def twice(bucket: BucketInMemory, key: str, body: bytes, **condition: Any) -> str:
+        put(bucket, key, body, **condition)
+        return put(bucket, key, body, **condition)
+
+    lease, other = clock.lease(), clock.lease()
+    lease.take(ELSEWHERE, wait=False)
+    with monkeypatch.context() as patched:
+        patched.setattr(BucketInMemory, "put", twice)
+        assert lease.renew()
+    assert lease.renew()
+    with pytest.raises(Held):
+        other.take(MINE, wait=False)
+
+
+def test_a_store_that_honours_no_conditions_is_refused(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    put = BucketInMemory.put
+    for ignored in ("absent", "tag"):
+        with monkeypatch.context() as patched:
+            patched.setattr(BucketInMemory, "put", lambda bucket, key, body, ignored=ignored, **given: put(bucket, key, body, **{name: value for name, value in given.items() if name != ignored}))
+            with pytest.raises(Unconditional, match="E642"):
+                clock.lease().take(MINE, wait=False)
+        assert clock.bucket.facts("p/claim") is None
+
+
+def test_a_place_that_does_not_answer_is_a_storage_error_and_hides_no_other(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    lease = clock.lease()
+    lease.take(ELSEWHERE, wait=False)
+    held = Claim(lease, "s3://nowhere/p/claim", None, None)
+    clock.goes_on(LEASE_SECONDS)
+
+    def silent(*_: object, **__: object) -> str:
+        raise StoreFailed("s3://nowhere/p/claim", "no answer in time", again=True)
+
+    monkeypatch.setattr(BucketInMemory, "put", silent)
+    for ask in (lease.renew, lease.holds, held.confirm, held.release):
+        with pytest.raises(StorageError, match="claim: E641"):
             ask()
-    held = Claim(lock, lock._uri, None, None)
+    held = Claim(lease, "s3://nowhere/p/claim", None, None)
     with pytest.raises(ZeroDivisionError), _Alone(held):
         raise ZeroDivisionError
-
-
-def test_a_holder_that_another_one_took_over_does_not_hold(tmp_path: Path) -> None:
-    clock = Clock()
-    one, two = _TableLock(str(tmp_path / "claim"), clock=clock), _TableLock(str(tmp_path / "claim"), clock=clock)
-    one.take(ELSEWHERE, wait=False)
-    clock.now += LEASE_SECONDS
-    two.take(Owner.this_process("mine"), wait=False)
-    assert not one.holds()
-    assert two.holds()
 
 
 def test_a_local_claim_ends_with_its_file(state: State) -> None:
