@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -57,3 +58,9 @@ def test_the_example_of_the_workspace_file_is_one(tmp_path):
     text = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[-1].replace("/var/lib/errata/spill", tmp_path.as_posix())
     (tmp_path / "errata.toml").write_text(text, encoding="utf-8")
     assert find_workspace(tmp_path / "pipeline.yaml").settings.state.path == "state"
+
+
+def test_the_page_of_installation_has_every_extra():
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    page = (ROOT / "docs" / "start" / "install.md").read_text(encoding="utf-8").split("## Extras")[1].split("\n## ")[0]
+    assert sorted(set(declared) - {"bench", "dev"}) == sorted(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| ([^|]*) \|", page, re.MULTILINE))))
