@@ -11,6 +11,7 @@ import click
 
 from cxl.cli import cli as cxl
 from errata.cli.group import errata
+from errata.cli.help import GROUPS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
 INTRODUCTION = """\
@@ -21,12 +22,6 @@ Every command with its options, as `errata COMMAND --help` prints them. This pag
 * An option goes before its environment variable, that before `errata.toml`: [environment](environment.md).
 * `errata --version` prints the version. Completion for bash: `eval "$(_ERRATA_COMPLETE=bash_source errata)"`; zsh and fish likewise.
 """
-GROUPS = (
-    ("Options of pipelines", "of pipelines", ("channel", "variables", "base_dir", "rules_path", "allow_absolute_paths", "environment", "state")),
-    ("Options of engines", "of engines", ("engine", "master", "remote", "memory_limit", "threads", "engine_wait")),
-    ("Options of all commands", "of all commands", ("quiet", "verbose", "no_color")),
-)
-"""Options that many commands share: the heading of their section, its name in a sentence, the names of the options."""
 
 
 def markdown() -> str:

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from errata.cli.console import Console, plural, rows_answer
+from errata.cli.help import Command
 from errata.cli.loading import load_pipeline
 from errata.cli.parameters import common_options, console_of, format_option, pipeline_options
 from errata.core.diagnostics import Diagnostic, PipelineErrors
@@ -14,14 +15,20 @@ from errata.rendering.diagnostics import as_object
 _COLUMNS = ("code", "severity", "message", "file", "line", "column", "length", "node", "labels", "help")
 
 
-@click.command("check")
+@click.command("check", cls=Command)
 @pipeline_options
 @format_option
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, format: str, **words: Any) -> int:
-    """Find every problem of a pipeline; no data is read.
+    r"""Find every problem of a pipeline; no data is read.
 
     Diagnostics go to standard error. With another format than text they are rows on standard output too.
+
+    \b
+    All problems of a pipeline:
+      errata check pipeline.yaml
+    The same for a program, with codes and places:
+      errata check pipeline.yaml --format jsonl
     """
     console = console_of(quiet, verbose, no_color)
     name = words["pipeline"]

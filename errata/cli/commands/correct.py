@@ -5,8 +5,10 @@ from typing import Any
 
 import click
 
+from errata.cli.completion import source_names
 from errata.cli.console import NOTHING_CHANGED, Console, rows_answer
 from errata.cli.events import begin_events, events_option
+from errata.cli.help import Command
 from errata.cli.loading import known_node, load_pipeline
 from errata.cli.parameters import (
     Assignment,
@@ -24,9 +26,9 @@ from errata.core.options import Correction, RunOptions
 from errata.rendering.progress import progress
 
 
-@click.command("correct")
+@click.command("correct", cls=Command)
 @pipeline_options
-@click.argument("source")
+@click.argument("source", shell_complete=source_names)
 @option("--key", metavar="COLUMN=VALUE", multiple=True, required=True, type=Assignment(), help="Which record; repeat for more columns.")
 @option("--set", "changes", metavar="COLUMN=VALUE", multiple=True, type=Assignment(), help="A new value; repeat for more columns.")
 @option("--retract", is_flag=True, help="Retract the record.")
@@ -42,7 +44,14 @@ from errata.rendering.progress import progress
 @engine_options
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, format: str, source: str, **words: Any) -> int:
-    """Correct or retract a source record."""
+    r"""Correct or retract a source record.
+
+    \b
+    What a new amount would change, without a commit:
+      errata correct pipeline.yaml orders --key id=7 --set amount=12.50 --reason 'typo' --dry-run
+    A record that should not be there:
+      errata correct pipeline.yaml orders --key id=8 --retract --reason 'entered twice'
+    """
     console = console_of(quiet, verbose, no_color)
     key, changes = pairs(words.pop("key"), "column"), pairs(words.pop("changes"), "column")
     reason = words.pop("reason")

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from errata.cli.console import rows_answer
+from errata.cli.help import Command
 from errata.cli.loading import load_pipeline
 from errata.cli.parameters import common_options, console_of, format_option, option, pipeline_options
 from errata.rendering.rows import json_text
@@ -13,7 +14,7 @@ from errata.rendering.rows import json_text
 _STATES = ("applied", "spent", "conflict", "dangling", "pending", "draft", "withdrawn")
 
 
-@click.command("corrections")
+@click.command("corrections", cls=Command)
 @pipeline_options
 @option("--only", "states", multiple=True, type=click.Choice(_STATES), help="Only corrections in this state; may be given several times.")
 @format_option

@@ -6,18 +6,20 @@ from typing import Any
 import click
 
 from errata.cli import forecasts
+from errata.cli.completion import epochs, node_names
 from errata.cli.console import Console, rows_answer
+from errata.cli.help import Command
 from errata.cli.loading import known_node, load_for_reading, load_pipeline
 from errata.cli.parameters import PIPELINE_WORDS, common_options, console_of, engine_of, engine_options, option, pipeline_options
 from errata.core.options import RunOptions
 from errata.rendering.progress import progress
 
 
-@click.command("diff")
+@click.command("diff", cls=Command)
 @pipeline_options
-@click.argument("node", required=False)
-@option("--from", "start", metavar="EPOCH", type=click.IntRange(min=0), help="The earlier epoch; 0 is before the first run.")
-@option("--to", "end", metavar="EPOCH", type=click.IntRange(min=0), help="The later epoch.")
+@click.argument("node", required=False, shell_complete=node_names)
+@option("--from", "start", metavar="EPOCH", type=click.IntRange(min=0), shell_complete=epochs, help="The earlier epoch; 0 is before the first run.")
+@option("--to", "end", metavar="EPOCH", type=click.IntRange(min=0), shell_complete=epochs, help="The later epoch.")
 @option("--pipeline", "other", metavar="FILE", type=click.Path(path_type=Path), help="Compare with what this pipeline file would give; nothing is committed.")
 @forecasts.forecast_options
 @engine_options

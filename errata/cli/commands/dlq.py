@@ -6,6 +6,7 @@ import click
 
 from errata.cli.console import Console, rows_answer
 from errata.cli.events import begin_events, events_option
+from errata.cli.help import Command
 from errata.cli.loading import load_pipeline
 from errata.cli.parameters import common_options, console_of, engine_of, engine_options, format_option, pipeline_options
 from errata.core.options import EngineOptions, RunOptions
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from errata.api.pipeline import Pipeline
 
 
-@click.command("dlq")
+@click.command("dlq", cls=Command)
 @pipeline_options
 @click.argument("action", type=click.Choice(["list", "groups", "retry"]), default="list")
 @click.argument("group", required=False)
@@ -24,9 +25,15 @@ if TYPE_CHECKING:
 @engine_options
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, format: str, action: str, group: str | None, **words: Any) -> int:
-    """Show rejected and suppressed records.
+    r"""Show rejected and suppressed records.
 
     ACTION is list (the default), groups, or retry GROUP, which admits a group again.
+
+    \b
+    Rejected records with their reasons:
+      errata dlq pipeline.yaml
+    Admit the suppressed records of a group again:
+      errata dlq pipeline.yaml retry A17
     """
     console = console_of(quiet, verbose, no_color)
     if (action == "retry") != (group is not None):

@@ -5,13 +5,14 @@ from typing import Any
 import click
 
 from errata.cli.console import rows_answer
+from errata.cli.help import Command
 from errata.cli.loading import load_pipeline
 from errata.cli.parameters import common_options, console_of, format_option, option, pipeline_options
 from errata.core.diagnostics import did_you_mean
 from errata.core.failures import Usage
 
 
-@click.command("expectations")
+@click.command("expectations", cls=Command)
 @pipeline_options
 @click.argument("expectation", required=False)
 @option("--history", is_flag=True, help="One line for each epoch that changed the number of failing rows.")

@@ -4,6 +4,8 @@ from typing import Any
 
 import click
 
+from errata.cli.completion import codes
+from errata.cli.help import Command
 from errata.cli.loading import load_pipeline
 from errata.cli.parameters import common_options, console_of, option, pipeline_options
 from errata.core.codes import page, registered
@@ -11,16 +13,23 @@ from errata.core.diagnostics import did_you_mean
 from errata.core.failures import Usage
 
 
-@click.command("explain")
+@click.command("explain", cls=Command)
 @pipeline_options
 @option(
     "--format", "form", type=click.Choice(["text", "json", "dot"]), default="text", env="EXPLAIN_FORMAT", help="How the plan is printed."
 )
 @option("--field", metavar="NODE.PARAM", help="Where the value of a composition's parameter comes from.")
-@option("--code", metavar="CODE", help="The page of a diagnostic's code; needs no pipeline.")
+@option("--code", metavar="CODE", shell_complete=codes, help="The page of a diagnostic's code; needs no pipeline.")
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, form: str, field: str | None, code: str | None, **words: Any) -> int:
-    """Show the plan of a pipeline, or explain a code."""
+    r"""Show the plan of a pipeline, or explain a code.
+
+    \b
+    The plan as a picture, by Graphviz:
+      errata explain pipeline.yaml --format dot | dot -Tsvg -o plan.svg
+    The page of a code:
+      errata explain --code E210
+    """
     console = console_of(quiet, verbose, no_color)
     if code:
         console.answer([_page(code)])

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from errata.cli.console import Console, plural
+from errata.cli.help import Command
 from errata.cli.parameters import common_options, console_of, option
 from errata.core.failures import Exit
 from errata.rendering.terminal import escaped
@@ -13,7 +14,7 @@ from errata.rendering.terminal import escaped
 _MOST_DOUBTS = 40
 
 
-class InitCommand(click.Command):
+class InitCommand(Command):
     """Lets several files come after one `--from`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -5,7 +5,9 @@ from typing import Any
 
 import click
 
+from errata.cli.completion import epochs, node_names
 from errata.cli.console import csv_columns, rows_answer
+from errata.cli.help import Command
 from errata.cli.loading import known_node, load_for_reading
 from errata.cli.parameters import common_options, console_of, format_option, option, pipeline_options
 from errata.core.failures import Usage
@@ -17,11 +19,11 @@ _RUN = ("epoch", "started", "finished", "execution_id", "counts", "exit_code")
 _OPS = ("+A", "-R", "-C", "+C")
 
 
-@click.command("log")
+@click.command("log", cls=Command)
 @pipeline_options
-@click.argument("node", required=False)
-@option("--epoch", metavar="N", type=click.IntRange(min=1), help="Rows of this epoch.")
-@option("--since", metavar="E", type=click.IntRange(min=1), help="Rows of this epoch and later ones.")
+@click.argument("node", required=False, shell_complete=node_names)
+@option("--epoch", metavar="N", type=click.IntRange(min=1), shell_complete=epochs, help="Rows of this epoch.")
+@option("--since", metavar="E", type=click.IntRange(min=1), shell_complete=epochs, help="Rows of this epoch and later ones.")
 @option("--op", type=click.Choice(_OPS), help="Rows of this op.")
 @option("--cause", metavar="CAUSE", help="Rows whose cause begins so.")
 @option("--where", metavar="CXL", help="Rows for whose data this is true.")
@@ -30,7 +32,14 @@ _OPS = ("+A", "-R", "-C", "+C")
 @format_option
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, format: str, node: str | None, **words: Any) -> int:
-    """Show the changelog of a node, or the committed runs."""
+    r"""Show the changelog of a node, or the committed runs.
+
+    \b
+    The committed runs:
+      errata log pipeline.yaml
+    What the last epochs took back in a node:
+      errata log pipeline.yaml totals --since 40 --op -R
+    """
     console = console_of(quiet, verbose, no_color)
     pipeline = load_for_reading(console, words)
     filters = LogFilter(**words)

@@ -4,6 +4,7 @@ import sys
 
 import click
 
+from errata.cli.help import Command
 from errata.cli.parameters import common_options
 from errata.core.failures import Exit, Usage
 
@@ -11,7 +12,7 @@ NEEDED = ("pygls", "lsprotocol")
 """The libraries of the extra."""
 
 
-@click.command("lsp")
+@click.command("lsp", cls=Command)
 @click.option("--log", type=click.Path(dir_okay=False, writable=True), help="A file for what the server notes of itself.")
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, log: str | None) -> int:

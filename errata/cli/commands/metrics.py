@@ -7,6 +7,7 @@ import click
 from errata.api.metrics import collect as sweep
 from errata.api.metrics import spooled
 from errata.cli.console import plural
+from errata.cli.help import Command
 from errata.cli.parameters import common_options, console_of, option
 
 
@@ -15,7 +16,7 @@ def command() -> None:
     """Metrics of runs."""
 
 
-@command.command("collect")
+@command.command("collect", cls=Command)
 @option("--spool-dir", metavar="DIR", type=click.Path(path_type=Path), required=True, env="METRICS_SPOOL_DIR", help="Folder to sweep.")
 @option("--output-file", metavar="FILE", type=click.Path(path_type=Path), required=True, help="Archive that the lines are appended to.")
 @option("--delete-after-collect", is_flag=True, help="Remove the files that were archived.")
@@ -24,7 +25,14 @@ def command() -> None:
 def collect(
     quiet: bool, verbose: int, no_color: bool, spool_dir: Path, output_file: Path, delete_after_collect: bool, dry_run: bool
 ) -> int:
-    """Append each metrics file of a folder to an archive of JSON lines."""
+    r"""Append each metrics file of a folder to an archive of JSON lines.
+
+    \b
+    What would be collected:
+      errata metrics collect --spool-dir spool --output-file metrics.ndjson --dry-run
+    Collect, and remove what was collected:
+      errata metrics collect --spool-dir spool --output-file metrics.ndjson --delete-after-collect
+    """
     console = console_of(quiet, verbose, no_color)
 
     def passed(path: Path) -> None:

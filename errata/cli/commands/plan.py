@@ -6,13 +6,14 @@ import click
 
 from errata.cli import forecasts
 from errata.cli.console import rows_answer
+from errata.cli.help import Command
 from errata.cli.loading import load_pipeline
 from errata.cli.parameters import common_options, console_of, engine_of, engine_options, option, pipeline_options
 from errata.core.options import RunOptions
 from errata.rendering.progress import engine_line, progress
 
 
-@click.command("plan")
+@click.command("plan", cls=Command)
 @pipeline_options
 @option("--diff", "differ", is_flag=True, help="Also compute what the run would change in each output; nothing is committed.")
 @forecasts.forecast_options

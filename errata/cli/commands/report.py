@@ -5,12 +5,13 @@ from typing import Any
 
 import click
 
+from errata.cli.help import Command
 from errata.cli.loading import load_pipeline
 from errata.cli.parameters import common_options, console_of, option, pipeline_options
 from errata.core.files import replace_file
 
 
-@click.command("report")
+@click.command("report", cls=Command)
 @pipeline_options
 @option("--output", "-o", metavar="FILE", type=click.Path(path_type=Path), required=True, help="The page that is written.")
 @common_options

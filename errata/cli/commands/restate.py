@@ -5,20 +5,22 @@ from typing import Any
 
 import click
 
+from errata.cli.completion import epochs, node_names
 from errata.cli.console import rows_answer
+from errata.cli.help import Command
 from errata.cli.loading import known_node, load_for_reading
 from errata.cli.parameters import common_options, console_of, format_option, option, pipeline_options
 from errata.core.options import Restatement
 from errata.rendering.rows import json_text
 
 
-@click.command("restate")
+@click.command("restate", cls=Command)
 @pipeline_options
-@click.argument("node")
+@click.argument("node", shell_complete=node_names)
 @option("--by", metavar="FIELD[,FIELD]", required=True, multiple=True, help="The fields whose values are a period.")
 @option("--field", "fields", metavar="NAME", multiple=True, help="Compare this column only; may be given several times.")
-@option("--from", "start", metavar="EPOCH", type=click.IntRange(min=1), help="What was live at this epoch counts as published.")
-@option("--to", "end", metavar="EPOCH", type=click.IntRange(min=1), help="Compare with this epoch [default: the last].")
+@option("--from", "start", metavar="EPOCH", type=click.IntRange(min=1), shell_complete=epochs, help="What was live at this epoch counts as published.")
+@option("--to", "end", metavar="EPOCH", type=click.IntRange(min=1), shell_complete=epochs, help="Compare with this epoch [default: the last].")
 @format_option
 @common_options
 def command(

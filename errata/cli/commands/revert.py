@@ -4,17 +4,19 @@ from typing import Any
 
 import click
 
+from errata.cli.completion import epochs
 from errata.cli.events import begin_events, events_option
+from errata.cli.help import Command
 from errata.cli.loading import load_pipeline
 from errata.cli.parameters import common_options, console_of, engine_of, engine_options, option, pipeline_options
 from errata.core.options import RunOptions
 from errata.rendering.progress import progress
 
 
-@click.command("revert")
+@click.command("revert", cls=Command)
 @pipeline_options
 @option(
-    "--to", "epoch", metavar="EPOCH", type=click.IntRange(min=0), required=True, help="The epoch to restore; 0 is before the first run."
+    "--to", "epoch", metavar="EPOCH", type=click.IntRange(min=0), shell_complete=epochs, required=True, help="The epoch to restore; 0 is before the first run."
 )
 @option("--force", is_flag=True, help="Replace output files that exist.")
 @option("--reopen", is_flag=True, help="Let rows of closed periods change.")
@@ -23,7 +25,14 @@ from errata.rendering.progress import progress
 @engine_options
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, epoch: int, **words: Any) -> int:
-    """Restore the state of an earlier epoch, as a new epoch."""
+    r"""Restore the state of an earlier epoch, as a new epoch.
+
+    \b
+    Back to the rows of epoch 12:
+      errata revert pipeline.yaml --to 12
+    Back to nothing, over output files that were changed by others:
+      errata revert pipeline.yaml --to 0 --force
+    """
     console = console_of(quiet, verbose, no_color)
     begin_events(console, words, holds=True)
     engine = engine_of(words)

@@ -7,6 +7,7 @@ import click
 
 from errata.cli.console import LEVELS
 from errata.cli.events import begin_events, events_option
+from errata.cli.help import Command
 from errata.cli.loading import load_pipeline
 from errata.cli.parameters import common_options, console_of, engine_of, engine_options, option, pipeline_options, together
 from errata.core.options import RunOptions
@@ -15,7 +16,7 @@ from errata.rendering.progress import progress
 EXPLAINED = ("text", "json", "dot")
 
 
-class RunCommand(click.Command):
+class RunCommand(Command):
     """Lets `--explain` come without a value before the pipeline's name: only text, json and dot are values."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -53,9 +54,15 @@ _EXCLUSIVE = (("full_refresh", "ephemeral"), ("full_refresh", "from_cursors"), (
 @engine_options
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, log_level: str, explain: str | None, **words: Any) -> int:
-    """Run a pipeline.
+    r"""Run a pipeline.
 
     The first time everything, afterwards only what changed.
+
+    \b
+    Everything the first time, afterwards only what changed:
+      errata run pipeline.yaml
+    See the first 20 records of each source go through, without a commit:
+      errata run pipeline.yaml -n 20
     """
     console = console_of(quiet, verbose, no_color, log_level)
     _check({**words, "explain": explain})

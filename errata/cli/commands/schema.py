@@ -2,14 +2,22 @@
 
 import click
 
+from errata.cli.help import Command
 from errata.cli.parameters import common_options, console_of
 
 
-@click.command("schema")
+@click.command("schema", cls=Command)
 @click.option("--events", is_flag=True, help="Print the schema of the events that run --events writes.")
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, events: bool) -> int:
-    """Print the JSON Schema of pipeline files."""
+    r"""Print the JSON Schema of pipeline files.
+
+    \b
+    For an editor:
+      errata schema > errata.schema.json
+    For a program that reads events:
+      errata schema --events
+    """
     import json
 
     from errata.project.json_schema import pipeline_schema

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from errata.cli.console import plural, rows_answer
+from errata.cli.help import Command
 from errata.cli.loading import load_for_reading
 from errata.cli.parameters import common_options, console_of, format_option, pipeline_options
 from errata.core.failures import Failure
@@ -22,12 +23,19 @@ if TYPE_CHECKING:
 _MOST_GROUPS = 10
 
 
-@click.command("status")
+@click.command("status", cls=Command)
 @pipeline_options
 @format_option
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, format: str, **words: Any) -> int:
-    """Show epochs, cursors and live counts."""
+    r"""Show epochs, cursors and live counts.
+
+    \b
+    Epochs, cursors and live rows:
+      errata status pipeline.yaml
+    The same for a program:
+      errata status pipeline.yaml --format json
+    """
     console = console_of(quiet, verbose, no_color)
     found = load_for_reading(console, words)
     status = found.status()

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from errata.cli.help import Command
 from errata.cli.loading import load_pipeline
 from errata.cli.parameters import common_options, console_of, engine_of, engine_options, option, pipeline_options
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from errata.api.pipeline import Pipeline
 
 
-@click.command("ui")
+@click.command("ui", cls=Command)
 @pipeline_options
 @option("--port", metavar="N", type=click.IntRange(0, 65_535), default=0, help="Port on this machine; 0: a free one.")
 @option("--write", is_flag=True, help="Also take corrections and retries.")

@@ -5,21 +5,28 @@ from typing import Any
 import click
 
 from errata.cli.console import plural, rows_answer
+from errata.cli.help import Command
 from errata.cli.loading import load_pipeline
 from errata.cli.parameters import common_options, console_of, engine_of, engine_options, format_option, option, pipeline_options
 from errata.core.failures import Exit
 
 
-@click.command("verify")
+@click.command("verify", cls=Command)
 @pipeline_options
 @option("--recompute", is_flag=True, help="Compare with a batch run over the source rows too; starts an engine.")
 @format_option
 @engine_options
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, format: str, recompute: bool, **words: Any) -> int:
-    """Audit the state of a pipeline.
+    r"""Audit the state of a pipeline.
 
     Exit code 5 where something is wrong.
+
+    \b
+    Check that the state adds up:
+      errata verify pipeline.yaml
+    Compare with a batch run over the source rows too:
+      errata verify pipeline.yaml --recompute
     """
     console = console_of(quiet, verbose, no_color)
     engine = engine_of(words)

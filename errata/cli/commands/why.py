@@ -5,14 +5,16 @@ from typing import Any
 
 import click
 
+from errata.cli.completion import node_names
 from errata.cli.console import rows_answer
+from errata.cli.help import Command
 from errata.cli.loading import known_node, load_for_reading
 from errata.cli.parameters import Assignment, common_options, console_of, format_option, pairs, pipeline_options
 
 
-@click.command("why")
+@click.command("why", cls=Command)
 @pipeline_options
-@click.argument("node")
+@click.argument("node", shell_complete=node_names)
 @click.argument("conditions", nargs=-1, required=True, metavar="FIELD=VALUE...", type=Assignment())
 @format_option
 @common_options
@@ -25,7 +27,14 @@ def command(
     conditions: Sequence[tuple[str, str]],
     **words: Any,
 ) -> int:
-    """Show the source records behind a row."""
+    r"""Show the source records behind a row.
+
+    \b
+    The records behind a row:
+      errata why pipeline.yaml totals region=EU
+    Behind all rows of a month, as JSON:
+      errata why pipeline.yaml totals month=2026-01 --format json
+    """
     from errata.inspect.snapshot import Snapshot  # the command line starts without what reads a state
     from errata.inspect.why import why
 

@@ -2,12 +2,16 @@
 
 import csv
 import io
+import itertools
 import json
+import shlex
 from pathlib import Path
 
+import click
 import pytest
 
 from errata.cli.console import changed_outputs, summary
+from errata.cli.group import errata
 from errata.core.codes import registered
 from errata.core.events import OutputChange, RunResult
 from errata.core.files import replace_file
@@ -108,3 +112,22 @@ def test_the_outputs_that_a_run_changed_are_told_in_rows() -> None:
 def test_a_run_is_told_in_one_line(result: RunResult, told: str) -> None:
     """An epoch that only rejects, nodes or files made is reported as one."""
     assert summary(result) == told
+
+
+COMMANDS = [(f"errata {name}", command) for name in errata.list_commands(click.Context(errata)) if (command := errata.get_command(click.Context(errata), name)) is not None]
+COMMANDS = [(name, one) for name, one in COMMANDS if not isinstance(one, click.Group)] + [(f"{name} {word}", inner) for name, one in COMMANDS if isinstance(one, click.Group) for word, inner in one.commands.items()]
+
+
+@pytest.mark.parametrize(("name", "command"), COMMANDS, ids=[name for name, _ in COMMANDS])
+def test_help_has_two_examples_and_shared_options_last(call, name: str, command: click.Command) -> None:
+    code, output, _ = call(f"{name.removeprefix('errata ')} --help")
+    assert code == 0
+    examples = [line.split() for line in output.splitlines() if line.startswith(f"    {name} ") or line == f"    {name}"]
+    assert len(examples) >= 2
+    for words in examples:
+        alone = list(itertools.takewhile(lambda word: word not in ("|", ">"), words[len(name.split()) :]))
+        command.make_context(name, shlex.split(" ".join(alone)), resilient_parsing=False).close()
+    headings = [line for line in output.splitlines() if line.startswith("Options") and line.endswith(":")]
+    assert headings[-1] == "Options of all commands:"
+    assert headings == sorted(headings, key=["Options:", "Options of pipelines:", "Options of engines:", "Options of all commands:"].index)
+    assert output.rstrip().splitlines()[-1].split()[:2] == ["-h,", "--help"]
