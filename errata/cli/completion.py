@@ -10,9 +10,6 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from errata.core.codes import registered
-from errata.yaml import read_yaml
-
 MOST_EPOCHS = 100
 """How many epochs are offered, the last ones."""
 
@@ -37,6 +34,8 @@ def _pipeline(ctx: click.Context) -> Path:
 
 def _nodes(ctx: click.Context) -> Iterator[tuple[str, str]]:
     """The nodes of the pipeline file with their types, also of one with errors."""
+    from errata.yaml import read_yaml  # the command line starts without it
+
     value: Any = read_yaml(_pipeline(ctx), env={}).value
     for node in value["nodes"]:
         if isinstance(node, dict) and isinstance(node.get("name"), str):
@@ -49,7 +48,7 @@ def _sources(ctx: click.Context) -> Iterator[tuple[str, str]]:
 
 def _epochs(ctx: click.Context) -> Iterator[tuple[str, str]]:
     """The last committed epochs with the times of their runs, the last one first."""
-    from errata.api.pipeline import stored  # the command line starts without what loads a pipeline
+    from errata.api.pipeline import stored  # the command line starts without it
 
     snapshot = stored(_pipeline(ctx), ctx.params.get("state"))
     runs = [] if snapshot is None else list(snapshot.runs())[-MOST_EPOCHS:]
@@ -57,6 +56,8 @@ def _epochs(ctx: click.Context) -> Iterator[tuple[str, str]]:
 
 
 def _codes(ctx: click.Context) -> Iterator[tuple[str, str]]:
+    from errata.core.codes import registered  # the command line starts without it
+
     return ((code, "") for code in registered())
 
 

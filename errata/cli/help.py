@@ -1,4 +1,4 @@
-"""Commands whose help has the options of the command first, and those that others share in groups behind them."""
+"""Commands with help in which the options of the command come first, and shared options in groups behind them."""
 
 from __future__ import annotations
 
