@@ -8,7 +8,7 @@ from datetime import datetime
 from math import isfinite
 from typing import Any
 
-LEFT, RIGHT, TOP, BOTTOM = 66, 14, 12, 40
+LEFT, RIGHT, TOP, BOTTOM = 80, 14, 14, 46
 WIDTH = 640
 TICKS = 6
 """The number of epochs that an axis names, about."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from errata.inspect import history as module
 from errata.inspect.history import History
 from errata.inspect.story import tree
 from tests.support.audited import PIPELINE, with_history
+from tests.support.pipelines import Folder
 
 NODES = ("lines", "prices", "wanted", "priced", "totals", "running", "kinds", "costs", "runs")
 
@@ -144,3 +146,49 @@ def test_a_folded_history_begins_at_its_base(tmp_path: Path) -> None:
     assert history.base > 1
     assert history.figures("costs")[-1].after == before[3].after
     assert [run.epoch for run in history.runs()] == [1, 2, 3]
+
+
+NUMBERS = """\
+pipeline:
+  name: numbers
+nodes:
+  - type: source
+    name: paid
+    config:
+      name: paid
+      type: csv
+      path: paid.csv
+      merge: {strategy: snapshot, primary_key: [id]}
+      schema:
+        - { name: id, type: string }
+        - { name: whole, type: int }
+        - { name: exact, type: "decimal(30,2)" }
+        - { name: rough, type: float }
+  - type: output
+    name: kept
+    input: paid
+    config: { name: kept, type: csv, path: kept.csv }
+"""
+
+
+def test_totals_are_exact_and_do_not_overflow(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", NUMBERS)
+    columns = ("id", "whole", "exact", "rough")
+    large, many = 2**63 - 1, "9" * 28 + ".99"
+    rows = [{"id": f"r{at:02}", "whole": large, "exact": many, "rough": 0.1} for at in range(20)]
+    folder.write_csv("paid.csv", columns, [*rows, {"id": "empty", "whole": None, "exact": None, "rough": None}])
+    folder.run()
+    folder.write_csv("paid.csv", columns, [{**rows[0], "exact": "0.01", "whole": -5}, *rows[2:]])
+    folder.run()
+    history = History(folder.load().snapshot())
+    first, second = history.figures("kept")
+    assert first.before == {"whole": 0, "exact": 0, "rough": 0}
+    assert first.after["whole"] == 20 * large
+    assert first.after["exact"] == Decimal("199999999999999999999999999999.80")
+    assert first.after["rough"] == pytest.approx(2)
+    assert (second.added, second.removed, second.corrected) == (0, 2, 1)
+    assert second.after["whole"] == 18 * large - 5
+    assert second.after["exact"] == Decimal("179999999999999999999999999999.83")
+    assert second.after["rough"] == pytest.approx(1.9)
+    assert second.before == first.after

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from errata.core.options import EngineOptions
 from tests.support.audited import PIPELINE, project, with_history
 from tests.support.sites import Visit
 
@@ -174,6 +175,22 @@ def test_a_new_epoch_and_an_edit_show_without_a_restart(tmp_path: Path) -> None:
     assert "Nothing is rejected" in visit.page("/letters").text
     folder.write("pipeline.yaml", PIPELINE)
     assert "has errors" not in visit.page("/").text
+
+
+def test_a_folded_state_shows_what_is_left(tmp_path: Path) -> None:
+    folder = with_history(tmp_path)
+    visit = Visit(folder)
+    last = visit.page("/output", name="costs").text
+    assert visit.page("/calendar").addresses
+    list(folder.load().compact(3, EngineOptions("sail")))
+    folded = visit.page("/output", name="costs").text
+    assert "was folded into it" in folded
+    total = sum(row["cost"] for row in folder.load().show("costs"))
+    assert f"{total:,}" in last
+    assert f"{total:,}" in folded
+    for address in ("/", "/calendar", "/runs", "/restless", "/node?name=costs"):
+        visit.page(address)
+    assert "folded into a base" in visit.page("/changes", 404, node="costs", epoch=1).text
 
 
 def test_a_state_that_is_gone_is_a_problem_and_no_crash(tmp_path: Path) -> None:
