@@ -99,14 +99,22 @@ class Lineage:
         if config.asks:
             return {"namespace": "errata", "name": config.answer_name}
         given = config.path or config.glob or config.regex or ",".join(config.paths or ())
+        return self._named(given)
+
+    def _named(self, given: str) -> dict[str, str]:
+        """The name of a file, or of an object by its bucket and key."""
+        if "://" in given and not given.startswith("file:"):
+            scheme, _, rest = given.partition("://")
+            bucket, _, key = rest.partition("/")
+            return {"namespace": f"{scheme}://{bucket}", "name": key or "/"}
         return {"namespace": "file", "name": str(self.pipeline.plan.settings.folder / given)}
 
     def _output(self, node: Node, stands: Mapping[str, Any] | None) -> dict[str, Any]:
         output = cast("Output", node.operator)
         lineage = {name: {"inputFields": self._fields(columns)} for name, columns in self._columns[node.name].items() if columns}
         facets = _schema(output.output) | facet("columnLineage", fields=lineage)
-        named = {"namespace": "file", "name": str(self.pipeline.plan.settings.folder / output.config.path)}
-        made = ({"namespace": "errata", "name": output.table} if output.in_database else named) | {"facets": facets}
+        named = {"namespace": "errata", "name": output.table} if output.in_database else self._named(output.config.path)
+        made: dict[str, Any] = named | {"facets": facets}
         if stands is None:
             return made
         return made | {"outputFacets": facet("outputStatistics", rowCount=stands.get("live", 0), fileCount=len(stands.get("files", ())))}

@@ -23,7 +23,7 @@ class Lake:
     bucket: TestBucket
     faults: Faults
 
-    def pipeline(self, source: str = "", output: str = "", *, kind: str = "csv", path: str = "out/report.csv", head: str = "", state: str = "") -> None:
+    def pipeline(self, source: str = "", output: str = "", *, kind: str = "csv", path: str = "out/report.csv", head: str = "", state: str = "", keyed: bool = True) -> None:
         """Write a pipeline from `in/*.csv` to `out/report.csv`, both in the bucket, with its state there where one is named."""
         where = source or f'type: csv, glob: "{self.bucket.uri}/in/*.csv"'
         columns = "[{ name: id, type: int }, { name: amount, type: int }]"
@@ -31,7 +31,7 @@ class Lake:
         self.folder.write(
             "pipeline.yaml",
             f"pipeline: {{ name: far }}\n{head}nodes:\n"
-            f"  - {{ type: source, name: orders, config: {{ name: orders, {where}, schema: {columns}, merge: {{ strategy: snapshot, primary_key: [id] }} }} }}\n"
+            f"  - {{ type: source, name: orders, config: {{ name: orders, {where}, schema: {columns}{', merge: { strategy: snapshot, primary_key: [id] }' if keyed else ''} }} }}\n"
             f'  - {{ type: output, name: report, input: orders, config: {{ name: report, type: {kind}, path: "{self.bucket.uri}/{path}"{output} }} }}\n',
         )
 

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from errata.core.failures import StorageFailed
 from storage.stores import client
+from tests.support.examples import examples
 from tests.support.lakes import ROWS, Lake
-from tests.support.pipelines import command
+from tests.support.object_stores import TestBucket, proxied
+from tests.support.pipelines import Folder, command
 
 pytestmark = pytest.mark.servers
 
@@ -106,6 +114,8 @@ def test_all_files_of_a_pipeline_may_be_objects(lake: Lake) -> None:
     lake.bucket.delete("in/b.csv")
     assert lake.run().exit_code == 0
     assert "out/dlq.csv" not in lake.bucket.listed("out")
+    assert command("correct", str(lake.folder.path / "pipeline.yaml"), "orders", "--key", "id=1", "--set", "amount=11", "--reason", "typing error")[0] == 0
+    assert lake.report() == [{"id": "1", "amount": "11"}, ROWS[1]]
 
 
 def test_parts_of_an_output_come_and_go(lake: Lake) -> None:
@@ -169,3 +179,75 @@ def test_an_output_over_an_input_is_refused(lake: Lake) -> None:
     lake.pipeline(path="in/report.csv")
     code, _, told = command("check", str(lake.folder.path / "pipeline.yaml"))
     assert (code, "E349" in told) == (1, True)
+
+
+STEP = st.one_of(
+    st.tuples(st.just("put"), st.sampled_from("abc"), st.dictionaries(st.integers(1, 5), st.integers(0, 9), max_size=4)),
+    st.tuples(st.just("append"), st.sampled_from("abc"), st.dictionaries(st.integers(6, 9), st.integers(0, 9), max_size=2)),
+    st.tuples(st.just("delete"), st.sampled_from("abc"), st.just({})),
+)
+
+
+@pytest.mark.property
+@examples(16)
+@given(history=st.lists(st.lists(STEP, min_size=1, max_size=3), min_size=2, max_size=4), strategy=st.sampled_from(["snapshot", "append", "ledger"]))
+def test_objects_give_what_files_of_the_same_content_give(history: list[list[tuple[str, str, dict[int, int]]]], strategy: str) -> None:
+    with TemporaryDirectory() as place, proxied() as (port, faults):
+        far = Lake(Folder(Path(place) / "far"), TestBucket.new(port), faults)
+        near = Folder(Path(place) / "near")
+        merge = f"merge: {{ strategy: {strategy} }}"
+        far.pipeline(f'type: csv, glob: "{far.bucket.uri}/in/*.csv", {merge}, files: {{ on_no_match: skip }}', keyed=False)
+        near.write("pipeline.yaml", far.folder.text("pipeline.yaml").replace(f"{far.bucket.uri}/", ""))
+        texts: dict[str, str] = {}
+        for step in history:
+            for what, name, rows in step:
+                lines = "".join(f"{key},{value}\n" for key, value in rows.items())
+                if what == "delete":
+                    texts.pop(name, None)
+                elif strategy == "append" or what == "append":
+                    texts[name] = texts.get(name, "id,amount\n") + lines
+                else:
+                    texts[name] = f"id,amount\n{lines}"
+            far.bucket.delete(*(f"in/{name}.csv" for name in "abc" if name not in texts))
+            for name in "abc":
+                if name not in texts:
+                    near.remove(f"in/{name}.csv")
+                elif not (near.path / f"in/{name}.csv").exists() or near.text(f"in/{name}.csv") != texts[name]:
+                    near.write(f"in/{name}.csv", texts[name])
+                    far.bucket.put(f"in/{name}.csv", texts[name])
+            assert _outcome(far.run) == _outcome(near.run)
+            assert far.bucket.get("out/report.csv").decode() == near.text("out/report.csv")
+        assert far.folder.violations() == []
+
+
+def _outcome(run: Callable[[], Any]) -> tuple[Any, ...]:
+    """The counts of a run, or how it failed; both without places."""
+    try:
+        result = run()
+    except StorageFailed as failure:
+        return ("failed", failure.exit_code)
+    return result.exit_code, result.epoch, dict(result.counts)
+
+
+@pytest.mark.spark
+def test_tasks_of_spark_read_ranges_by_themselves(lake: Lake) -> None:
+    """Their processes get the connection without its secrets, which are in their environment."""
+    rows = "".join(f"{number},{number % 7}\n" for number in range(400_000))
+    lake.bucket.put("in/a.csv", f"id,amount\n{rows}")
+    lake.folder.engine = "spark"
+    lake.run()
+    assert lake.bucket.get("out/report.csv").decode() == f"id,amount\n{rows}"
+    assert {one.range for one in lake.faults.seen if "/in/a.csv" in one.path} != {"bytes=0-" + str(len(rows) + 9)}
+
+
+def test_objects_that_match_are_staged(lake: Lake) -> None:
+    copies = lake.folder.path / "copies"
+    copies.mkdir()
+    lake.folder.write("errata.toml", lake.bucket.toml + '[storage.staging]\nenabled = true\ndir = "copies"\ncleanup = "never"\non_existing = "reuse"\npatterns = ["s3://**"]\n')
+    lake.run()
+    assert lake.report() == ROWS
+    assert [file.read_bytes() for file in copies.glob("*.staged")] == [lake.bucket.get("in/a.csv")]
+    lake.bucket.put("in/a.csv", "id,amount\n1,10\n2,25\n")
+    lake.run()
+    assert lake.report()[1] == {"id": "2", "amount": "25"}
+    assert [file.read_bytes() for file in copies.glob("*.staged")] == [lake.bucket.get("in/a.csv")]

@@ -1,0 +1,148 @@
+"""Connections that are object stores: which one covers a URI, what the library gets of it, and what nobody else gets."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from errata.core.diagnostics import PipelineErrors
+from errata.project.workspace import read_workspace
+from storage.errors import ConnectionFault
+from storage.stores.client import Bucket, bucket_of
+from storage.stores.connections import StoreConnection, Stores
+from storage.stores.places import ObjectPath, Places
+from tests.support.pipelines import Folder, command
+
+STEP = st.text(st.sampled_from("ab-"), min_size=1, max_size=3)
+SECRETS = {"K": "AKIAEXAMPLE", "S": "wJalrXUtnFEMI", "T": "session", "A": "bXlrZXk="}
+
+
+def store(url: str, name: str = "lake", **settings: str) -> StoreConnection:
+    return StoreConnection(name, url, tuple(settings.items()), environment=SECRETS)
+
+
+@given(steps=st.lists(STEP, min_size=1, max_size=4), places=st.lists(st.lists(STEP, min_size=1, max_size=4), max_size=5))
+def test_the_longest_prefix_of_whole_steps_covers_a_uri(steps: list[str], places: list[list[str]]) -> None:
+    stores = Stores(tuple(store("s3://" + "/".join(one), str(number)) for number, one in enumerate(places)))
+    fitting = [one for one in places if steps[: len(one)] == one]
+    found = stores.covering("s3://" + "/".join(steps))
+    assert (found is None) == (not fitting)
+    assert found is None or found.place == "s3://" + "/".join(max(fitting, key=len))
+
+
+@pytest.mark.parametrize(
+    ("place", "uri", "covered"),
+    [
+        ("s3://bucket", "s3://bucket/in/*.csv", True),
+        ("s3://bucket", "s3://bucket*/in.csv", False),
+        ("s3://bucket/in", "s3://bucket/in/{source_file}.csv", True),
+        ("s3://bucket/in", "s3://bucket/{source_file}.csv", False),
+        ("s3://bucket/in", "s3://bucket/input.csv", False),
+        ("s3://bucket/", "s3://bucket/in.csv", True),
+        ("gs://bucket", "s3://bucket/in.csv", False),
+        ("env:URL", "s3://bucket/in.csv", False),
+    ],
+)
+def test_patterns_are_covered_by_their_literal_part(place: str, uri: str, covered: bool) -> None:
+    assert store(place).covers(uri) is covered
+
+
+def test_a_step_up_leads_nowhere() -> None:
+    with pytest.raises(Exception, match=r"a '\.\.' step"):
+        Places(Path("/"), Stores((store("s3://b/in"),))) / "s3://b/in/../out.csv"
+
+
+@pytest.mark.parametrize(
+    ("url", "settings", "config", "variables"),
+    [
+        (
+            "s3://b", {"endpoint": "https://m", "region": "eu", "access_key_id": "env:K", "secret_access_key": "env:S"},
+            {"endpoint": "https://m", "region": "eu", "access_key_id": SECRETS["K"], "secret_access_key": SECRETS["S"]},
+            {"AWS_ENDPOINT_URL": "https://m", "AWS_REGION": "eu", "AWS_ACCESS_KEY_ID": SECRETS["K"], "AWS_SECRET_ACCESS_KEY": SECRETS["S"], "AWS_SESSION_TOKEN": None},
+        ),
+        ("s3://b", {"access_key_id": "k", "session_token": "env:T"}, {"access_key_id": "k", "session_token": "session"}, {"AWS_ACCESS_KEY_ID": "k", "AWS_SESSION_TOKEN": "session"}),
+        ("az://c", {"account_name": "n", "account_key": "env:A"}, {"account_name": "n", "account_key": SECRETS["A"]}, {"AZURE_STORAGE_ACCOUNT_NAME": "n", "AZURE_STORAGE_ACCOUNT_KEY": SECRETS["A"]}),
+        ("gs://b", {"service_account": "env:A"}, {"service_account_key": SECRETS["A"]}, {"GOOGLE_SERVICE_ACCOUNT_KEY": SECRETS["A"]}),
+    ],
+)  # fmt: skip
+def test_what_the_libraries_get(url: str, settings: dict[str, str], config: dict[str, str], variables: dict[str, str | None]) -> None:
+    connection = store(url, **settings)
+    assert connection.config() == config
+    assert connection.variables() == variables
+    assert not url.startswith(("s3", "az")) or repr(Bucket(url, connection)._client(fresh=False)).startswith(("S3Store", "AzureStore"))
+
+
+def test_secrets_are_in_no_representation_and_no_pickle() -> None:
+    connection = store("s3://b", access_key_id="env:K", secret_access_key="env:S")
+    place = ObjectPath("s3://b/x", connection)
+    assert set(connection.secrets()) == {SECRETS["K"], SECRETS["S"]}
+    for text in (repr(connection), repr(place), repr(bucket_of("s3://b/x", connection)), repr(Stores((connection,)))):
+        assert not any(secret in text for secret in SECRETS.values())
+    for one in (connection, place, Places(Path("/"), Stores((connection,)))):
+        assert not any(secret.encode() in pickle.dumps(one) for secret in SECRETS.values())
+        assert pickle.loads(pickle.dumps(one)) == one  # noqa: S301 - our own
+
+
+def test_a_value_that_is_not_there_is_named() -> None:
+    with pytest.raises(ConnectionFault, match="takes 'secret_access_key' from the environment variable MISSING"):
+        store("s3://b", secret_access_key="env:MISSING").config()
+    with pytest.raises(ConnectionFault, match="E640: no connection covers 's3://c/x'"):
+        Stores((store("s3://b"),)).require("s3://c/x")
+    with pytest.raises(ConnectionFault, match="E602"):
+        Stores((store("env:MISSING"),)).require("s3://c/x")
+    with pytest.raises(ConnectionFault, match="E600"):
+        _ = store("s3://key:secret@b").place
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ('url = "s3://b"\nsecret_access_key = "plain"', "'secret_access_key' of connection 'lake' must be env:NAME or file:PATH"),
+        ('url = "s3://b"\naccount_key = "env:A"', "connection 'lake' has no 'account_key'"),
+        ('url = "sqlite:x.db"\nendpoint = "http://x"', "connection 'lake' has no 'endpoint'"),
+        ('url = "az://b"\npassword = "env:A"', "connection 'lake' has no 'password'"),
+    ],
+)
+def test_settings_that_do_not_go_together(tmp_path: Path, table: str, told: str) -> None:
+    file = tmp_path / "errata.toml"
+    file.write_text(f"[connections.lake]\n{table}\n")
+    with pytest.raises(PipelineErrors) as wrong:
+        read_workspace(file)
+    assert told in wrong.value.diagnostics[0].message
+    assert wrong.value.diagnostics[0].code == "CFG-004"
+    assert "plain" not in str(wrong.value.diagnostics)
+
+
+@pytest.mark.parametrize(
+    ("table", "path", "code"),
+    [
+        ('url = "s3://b"\nread_only = true', "s3://b/out.csv", "E607"),
+        ('url = "s3://b"\nsecret_access_key = "env:ERRATA_NOT_SET"', "s3://b/out.csv", "E602"),
+        ('url = "s3://b"', "s3://b/../c/out.csv", "E232"),
+        ('url = "s3://b"', "s3://c/out.csv", "E640"),
+    ],
+)
+def test_check_says_what_is_wrong_with_a_place(tmp_path: Path, table: str, path: str, code: str) -> None:
+    folder = Folder(tmp_path)
+    folder.write("errata.toml", f"[connections.lake]\n{table}\n")
+    folder.write("in.csv", "id\n1\n")
+    folder.write(
+        "pipeline.yaml",
+        "pipeline: { name: far }\nnodes:\n"
+        "  - { type: source, name: rows, config: { name: rows, type: csv, path: in.csv, schema: [{ name: id, type: int }] } }\n"
+        f'  - {{ type: output, name: out, input: rows, config: {{ name: out, type: csv, path: "{path}" }} }}\n',
+    )
+    exit_code, _, told = command("check", str(tmp_path / "pipeline.yaml"))
+    assert (exit_code, f"error[{code}]" in told) == (1, True), told
+
+
+def test_a_library_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storage.stores.connections.find_spec", lambda _: None)
+    with pytest.raises(ConnectionFault) as fault:
+        store("s3://b").require_library()
+    assert (fault.value.code, fault.value.help) == ("E606", "pip install 'errata[objects]'")
+    assert any(row.startswith("extra objects") for row in command("doctor", "--format", "csv")[1].splitlines())
