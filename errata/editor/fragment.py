@@ -12,6 +12,8 @@ from errata.yaml.nodes import Mapping, Node, Path, Scalar, Sequence
 
 MARK = "zzplacezz"
 """The word at the place in the texts that are tried."""
+LONGEST = 100_000
+"""How many characters a node or a section may have in which something is completed."""
 _TOP = re.compile(r"[A-Za-z_][A-Za-z0-9_]*[ \t]*:")
 _ITEM = re.compile(r"( *)-(?= |$)")
 _NAME = re.compile(r"[ \t]+name:[ \t]*[\"']?([A-Za-z0-9_.-]+)|[ \t]*-[ \t]+(?:\{.*\b)?name:[ \t]*[\"']?([A-Za-z0-9_.-]+)")
@@ -49,6 +51,8 @@ class Fragment:
 def fragment_at(text: str, offset: int) -> Fragment | None:
     """Return what is being written at an offset; None where it is not known."""
     part, at = _around(text, offset)
+    if len(part) > LONGEST:
+        return None
     for tried in dict.fromkeys(_tries(part, at)):
         document = parse_yaml(tried, env={})
         found = _marked(document.root, ())

@@ -26,6 +26,7 @@ from errata.editor import messages
 from errata.editor.analysis import Superseded, analyse
 from errata.editor.completion import Completion, complete
 from errata.editor.cxl_file import complete_cxl, hover_cxl
+from errata.editor.files import FileKind
 from errata.editor.fixes import fixes
 from errata.editor.formatting import format_cxl, format_yaml
 from errata.editor.hover import hover
@@ -90,6 +91,8 @@ class ErrataServer(LanguageServer):
     async def _check_later(self) -> None:
         await asyncio.sleep(self.delay)
         await self.check_now()
+        for file in [one for one in self.session.texts if self.session.current(one) is not None]:
+            await self._look(file)  # so that the first answer does not have to
 
     async def check_now(self) -> None:
         """Check every open file that is due, and publish what was found."""
@@ -124,6 +127,9 @@ class ErrataServer(LanguageServer):
             return None
         if self.session.current(file) is None:
             await self.check_now()
+        return await self._look(file)
+
+    async def _look(self, file: str) -> View:
         async with self._busy:
             return await self.beside(lambda: self.session.view(file))
 
@@ -207,14 +213,19 @@ def _looks(server: ErrataServer) -> None:
         return lsp.CompletionList(False, messages.completions(found, params.position))
 
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
-    def outlined(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol] | None:
+    async def outlined(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol] | None:
         file = file_of(params.text_document.uri)
         if file is None or file not in server.session.texts:
             return None
         text = server.session.texts[file]
-        kind = server.session.kind(file)
-        found: list[Symbol] = outline_cxl(text, file) if kind == "cxl" else [] if kind == "other" else outline(parse_yaml(text, file=file))
+        found = await server.beside(lambda: _outline(text, file, server.session.kind(file)))
         return [messages.symbol(one) for one in found]
+
+
+def _outline(text: str, file: str, kind: FileKind) -> list[Symbol]:
+    if kind == "cxl":
+        return outline_cxl(text, file)
+    return [] if kind == "other" else outline(parse_yaml(text, file=file))
 
 
 def _names(server: ErrataServer) -> None:
@@ -296,13 +307,19 @@ def _edits(server: ErrataServer) -> None:
         return [messages.action(one, view.source, server.session.source) for one in found]
 
     @server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
-    def formatted(params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit] | None:
+    async def formatted(params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit] | None:
         file = file_of(params.text_document.uri)
         if file is None or file not in server.session.texts:
             return None
-        text, kind = server.session.texts[file], server.session.kind(file)
-        edits = format_cxl(text, file) if kind == "cxl" else [] if kind == "other" else format_yaml(parse_yaml(text, file=file))
+        text = server.session.texts[file]
+        edits = await server.beside(lambda: _formatted(text, file, server.session.kind(file)))
         return [messages.text_edit(one) for one in edits]
+
+
+def _formatted(text: str, file: str, kind: FileKind) -> list[Edit]:
+    if kind == "cxl":
+        return format_cxl(text, file)
+    return [] if kind == "other" else format_yaml(parse_yaml(text, file=file))
 
 
 def _offset(source: SourceText, position: lsp.Position) -> int:

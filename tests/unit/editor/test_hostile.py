@@ -113,3 +113,8 @@ def test_hostile_texts(text):
         for place in (0, len(text) // 2, len(text)):
             ask_everything(file, text, place)
         kind_of(file, text)
+
+
+def test_a_node_that_is_too_long_is_not_completed():
+    text = "nodes:\n  - " + "x, " * 60_000
+    assert complete(None, "/nowhere/a.yaml", text, len(text)).items == ()
