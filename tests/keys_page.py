@@ -21,6 +21,7 @@ from storage import formats
 from storage.formats.envelope import Envelope
 from storage.formats.fixed_width.layout import Layout
 from tests.site import codes_pages
+from tests.site.key_examples import examples
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -215,7 +216,8 @@ def _cells(section: Section, key: Key) -> Iterator[str]:
     yield f"`{key.name}`"
     yield section.type_of(key.schema)
     yield "required" if key.required else shown
-    yield _escaped(CODES.sub(".", key.description))
+    example = examples().get((section.title, key.place, key.name))
+    yield _escaped(CODES.sub(".", key.description)) + (f" Example: `{example}`".replace("|", "\\|") if example else "")
     yield ", ".join(f"[{code}](diagnostics/{codes_pages.address(code)})" for code in key.codes)
 
 

@@ -75,7 +75,8 @@ def entry(page: Path) -> dict[str, object]:
     if page.name == "README.md" and page.is_relative_to(DOCS):
         return {title(page): navigation(page.parent)}
     place = page.relative_to(DOCS) if page.is_relative_to(DOCS) else outside(page)
-    return {title(page): place.as_posix()}
+    name = title(page).removeprefix("Diagnostics: ")
+    return {name[0].upper() + name[1:]: place.as_posix()}
 
 
 def subjects(page: Path) -> Iterator[tuple[str, list[Path]]]:
