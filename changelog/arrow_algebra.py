@@ -23,9 +23,10 @@ def fold(op_rows: pa.Table) -> pa.Table:
 
 def remaining(op_rows: pa.Table, taken: pa.Table) -> pa.Table:
     """The live rows among some op rows. `taken`: `_key` and `_epoch` of all rows of the changelog that take something back."""
-    rows = op_rows.drop_columns([name for name in (OP, CAUSE) if name in op_rows.column_names])
-    came = rows.filter(_brings(op_rows))
-    return _remaining(came, taken.filter(pc.is_in(taken.column(KEY), value_set=came.column(KEY))))
+    rows, brings = op_rows.drop_columns([name for name in (OP, CAUSE) if name in op_rows.column_names]), _brings(op_rows)
+    came = rows if pc.all(brings, min_count=0).as_py() else rows.filter(brings)
+    met = pc.is_in(came.column(KEY), value_set=taken.column(KEY))
+    return _remaining(came, taken.filter(pc.is_in(taken.column(KEY), value_set=came.column(KEY).filter(met))))
 
 
 def _remaining(came: pa.Table, went: pa.Table) -> pa.Table:

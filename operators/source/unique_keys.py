@@ -35,6 +35,8 @@ class UniqueKeys:
     def check_table(self, table: pa.Table) -> None:
         """Raise InputChanged for records on the driver."""
         frame = pl.DataFrame({name: table.column(name) for name in ("_key", "_file", "_row", "_error", *self.names)}).filter(pl.col("_error").is_null())
+        if frame["_key"].n_unique() == frame.height and not any(frame[name].null_count() for name in self.names):
+            return
         counted = frame.group_by("_key").agg(pl.len().alias("__n"), *(pl.col(name).first() for name in self.names))
         wrong = counted.filter((pl.col("__n") > 1) | pl.any_horizontal(pl.col(name).is_null() for name in self.names)).sort("_key")
         if wrong.height:

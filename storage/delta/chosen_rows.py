@@ -187,7 +187,9 @@ class _File:
 
             rows = pq.ParquetFile(content(), coerce_int96_timestamp_unit="us").read(names).filter(pa.array(mask))
         else:
-            others = _polars(content(), there, [name for name in names if name not in seen.columns]).filter(mask)
+            chosen = np.flatnonzero(mask)
+            first, last = int(chosen[0]), int(chosen[-1]) + 1
+            others = _polars(content(), there, [name for name in names if name not in seen.columns], (first, last)).filter(mask[first:last])
             known = seen.filter(mask)
             rows = pa.table({name: (known if name in known.columns else others)[name].to_arrow() for name in names})
         found = plain(rows)
@@ -208,7 +210,15 @@ def _bounds(content: Any, names: Sequence[str]) -> dict[str, tuple[Any, Any]]:
     return found
 
 
-def _polars(content: Any, there: Sequence[str], names: Sequence[str]) -> pl.DataFrame:
-    """Return columns of a file. They are chosen by their places, because Polars reads some names as patterns."""
+def _polars(content: Any, there: Sequence[str], names: Sequence[str], bounds: tuple[int, int] | None = None) -> pl.DataFrame:
+    """Return columns of a file. They are chosen by their places, because Polars reads some names as patterns.
+
+    Args:
+        content: The file.
+        there: Its columns.
+        names: The wanted ones.
+        bounds: The first row and the one behind the last row; pages beyond them are not decoded. None: all rows.
+    """
     places = {name: place for place, name in enumerate(there)}
-    return pl.read_parquet(content, columns=[places[name] for name in names], glob=False)
+    rows = pl.scan_parquet(content, glob=False).select(pl.nth(*(places[name] for name in names)))
+    return (rows if bounds is None else rows.slice(bounds[0], bounds[1] - bounds[0])).collect()

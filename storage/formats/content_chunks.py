@@ -45,7 +45,9 @@ _RESIDENT = 64 << 20
 _WORD = 8
 _WINDOW, _WIDER = 2, 4
 """Average chunks in which the end of a new chunk is looked for, and how much larger the next window is."""
-_MOST_NEW = 1 / 24
+_SLACK = 256
+"""Bytes by which a corrected chunk may be longer than before to be found at once: its end is looked for where it was."""
+_MOST_NEW = 1 / 6
 """Share of new chunks above which looking for all records takes less time."""
 
 
@@ -179,7 +181,7 @@ class _Walk:
                 number, least = passed, passed if passed > number else least
                 if self.starts[-1] == len(self.data):
                     return bool(self.digests)
-                chunk = self._new_chunk() if new < most else None
+                chunk = self._new_chunk(number) if new < most else None
                 if chunk is None:
                     return False
                 digest = blake3(view[self.starts[-1] : chunk[0]], key=self.seed).digest(DIGEST)
@@ -228,10 +230,14 @@ class _Walk:
         self.digests += self.known.digests[number:end]
         return True
 
-    def _new_chunk(self) -> tuple[int, int] | None:
-        """The end and the number of records of the chunk that begins here; None where no record follows or the chunk is too large."""
+    def _new_chunk(self, number: int) -> tuple[int, int] | None:
+        """The end and the number of records of the chunk that begins here; None where no record follows or the chunk is too large.
+
+        Args:
+            number: the known chunk that is not here: this may be its new version
+        """
         at, end, words = self.starts[-1], len(self.data), _words(self.data)
-        size = self._window
+        size = self.known.sizes[number] + _SLACK if number < len(self.known.sizes) else self._window
         while size <= CHUNK_BYTES:
             stop = min(at + size, end)
             starts = self.reader.starts_within(self.data, at, stop)
@@ -243,7 +249,7 @@ class _Walk:
                 return int(starts[ends[0]]), int(ends[0])
             if stop == end:
                 return end, len(starts)
-            size *= _WIDER
+            size = max(size * _WIDER, self._window)
         return None
 
     def _add(self, stop: int, records: int, digest: bytes) -> None:

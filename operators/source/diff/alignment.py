@@ -30,13 +30,16 @@ def align(old: Hashes, new: Hashes) -> tuple[Positions, Positions]:
     stack = [(0, len(old), 0, len(new))]
     while stack:
         low, high, start, end = stack.pop()
+        if high - low == end - start == 1:
+            _note(pairs, low, start, int(old[low] == new[start]))
+            continue
         head = _common(old[low:high], new[start:end])
         _note(pairs, low, start, head)
         low, start = low + head, start + head
         tail = _common(old[low:high][::-1], new[start:end][::-1])
         high, end = high - tail, end - tail
         _note(pairs, high, end, tail)
-        if low < high and start < end and high - low + end - start > 2:  # one record on either side is not the same
+        if low < high and start < end:
             runs = _runs(*_anchors(old[low:high], new[start:end]))
             for left, right, length in runs:
                 _note(pairs, low + left, start + right, length)

@@ -16,7 +16,7 @@ from changelog.spark_algebra import as_retractions, diff
 from operators.source.diff.alignment import Positions
 from operators.source.diff.chunk_index import FETCHED_BYTES, FETCHED_ROWS, REGION_BYTES, ChunkList, is_little, matched
 from operators.source.diff.chunk_spans import ChunkSpans, standing
-from operators.source.diff.sides import image_hash, joined, numbered
+from operators.source.diff.sides import image_hash, joined, numbered, unchanged
 from operators.source.file_changes import FileRecord, Label, Part, whole
 from operators.source.reading import FileReader
 from operators.source.request import IngestRequest, IngestResult, PriorRows
@@ -175,20 +175,32 @@ def _compared_here(request: IngestRequest, old: pa.Table, found: Sequence[_File]
     new = fresh.rows.as_table()
     if old.num_rows != sum(one.records for one in found):
         return None
-    was, is_ = numbered(old, new, list(dict.fromkeys([*request.compared(), "_file"])))
+    compared = list(dict.fromkeys([*request.compared(), "_file"]))
+    stayed, now = unchanged(old, new, compared)
+    told = pl.DataFrame({"_order": new.column("_order"), "_row": new.column("_row")})
+    stay = told[now].with_columns(_at=pl.Series(old.column("_epoch"))[stayed], _stored=pl.Series(old.column("_row"))[stayed])
+    old, new = (rows.filter(pa.array(_all_but(places, rows.num_rows))) for rows, places in ((old, stayed), (new, now)))
+    was, is_ = numbered(old, new, compared)
     before = pl.DataFrame({"_k": old.column("_key"), "_h": was, "_at": old.column("_epoch"), "_stored": old.column("_row")})
-    now = pl.DataFrame({"_order": new.column("_order"), "_row": new.column("_row"), "_k": new.column("_key"), "_h": is_})
+    left = pl.DataFrame({"_order": new.column("_order"), "_row": new.column("_row"), "_k": new.column("_key"), "_h": is_})
     names = ["_key", *request.files.shape.columns]
     kinds = new.select(names).schema
-    came, gone = _without(new, now, before), _without(old, before, now)
+    came, gone = _without(new, left, before), _without(old, before, left)
     went, fresh_rows = (Rows(request.engine, rows.select(names).cast(kinds)) for rows in (gone, came))
     changed = difference(went, fresh_rows, request.cause).as_table()
     causes = pc.if_else(pc.equal(changed.column("_op"), int(Op.APPEND)), request.fresh_cause, changed.column("_cause"))
     rows = changed.set_column(changed.column_names.index("_cause"), "_cause", causes)
     few = request.engine.limits.are_small(rows.num_rows)
-    spans = _spans(request, found, now.join(before, on=["_k", "_h"], how="left"))
+    spans = _spans(request, found, pl.concat([stay, left.join(before, on=["_k", "_h"], how="left").select(stay.columns)]))
     kept = Rows(request.engine, rows) if few else Rows(request.engine, frame=request.engine.from_arrow(rows))
     return replace(made, rows=kept, signed=True, bound=rows.num_rows, lists=_lists(found, spans))
+
+
+def _all_but(places: Positions, count: int) -> NDArray[np.bool_]:
+    """Return a mask of `count` places without some."""
+    mask = np.ones(count, np.bool_)
+    mask[places] = False
+    return mask
 
 
 def _without(rows: pa.Table, own: pl.DataFrame, others: pl.DataFrame) -> pa.Table:

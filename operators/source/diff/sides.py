@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 from changelog.arrow_algebra import images
 from changelog.equality import parts
 from changelog.frames import of_keys
-from changelog.lazy_imports import F, pa, pl
+from changelog.lazy_imports import F, np, pa, pl
+from operators.source.diff.alignment import Positions
 from operators.source.diff.chunk_index import ChunkList
 from operators.source.file_changes import FileRecord, Part
 from operators.source.reading import FileReader
@@ -77,6 +78,21 @@ def numbered(old: pa.Table, new: pa.Table, names: Sequence[str]) -> tuple[pa.Arr
     hashes = pl.DataFrame([rows.hash_rows(seed).alias(name) for name, seed in _SEEDS.items()])
     numbers = hashes.with_row_index("at").select(pl.col("at").first().over(hashes.columns).cast(pl.Int64)).to_series().to_arrow()
     return numbers.slice(0, old.num_rows), numbers.slice(old.num_rows)
+
+
+def unchanged(old: pa.Table, new: pa.Table, names: Sequence[str]) -> tuple[Positions, Positions]:
+    """Return the places, before and now, of rows on the driver that have the same key, once on each side, and print the same in the columns `names`.
+
+    Most rows of changed chunks did not change. To compare pairs of them takes a fraction of the time of hashing all.
+    """
+    before, now = (pl.DataFrame({"key": side.column("_key")}).with_row_index(at) for side, at in ((old, "left"), (new, "right")))
+    met = before.join(now, on="key")
+    left, right = met["left"].to_numpy().astype(np.int64), met["right"].to_numpy().astype(np.int64)
+    sides = (images(old.select(names).cast(new.select(names).schema)), images(new.select(names)))
+    alike = np.ones(len(left), np.bool_)
+    for name in sides[1]:
+        alike &= sides[0][name][left].eq_missing(sides[1][name][right]).to_numpy()
+    return left[alike], right[alike]
 
 
 def old_hashes(request: IngestRequest, stood: DataFrame) -> pa.Table:

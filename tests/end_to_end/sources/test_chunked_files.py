@@ -281,6 +281,7 @@ def test_known_chunks_are_passed_over(kind: str, lines: list[tuple[int, str]], c
     """With the chunks of the last version the file is cut into chunks of the same records, known and new ones. `most`: share of new ones above which all is cut."""
     with tempfile.TemporaryDirectory() as place, small_chunks(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(content_chunks, "_MOST_NEW", most)
+        patch.setattr(content_chunks, "_SLACK", int(most * 20))
         file, reader = Path(place, "file"), a_reader(kind)
         file.write_bytes(content(kind, lines))
         was = content_chunks.chunks_of(reader, file, "file")
