@@ -15,11 +15,13 @@ class Links:
         live: Whether a server answers.
         writes: Whether the server takes corrections.
         form_token: What a form must send along.
+        origin: What goes before an address that is shared.
     """
 
     live: bool = False
     writes: bool = False
     form_token: str = ""
+    origin: str = ""
 
     def page(self, name: str, /, **query: Any) -> str:
         """The address of a page. Empty and missing parts of the query are left out."""

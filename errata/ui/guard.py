@@ -38,9 +38,14 @@ class Access:
     secret: str = field(default_factory=lambda: token_urlsafe(32), repr=False)
 
     @property
+    def origin(self) -> str:
+        """What every address of a page begins with."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
     def address(self) -> str:
         """The address that opens the pages."""
-        return f"http://127.0.0.1:{self.port}/?token={self.secret}"
+        return f"{self.origin}/?token={self.secret}"
 
     @property
     def cookie(self) -> str:

@@ -72,7 +72,7 @@ class Site:
     @property
     def links(self) -> Links:
         """The addresses of pages."""
-        return Links(live=True, writes=self.writes, form_token=self.access.form_token if self.writes else "")
+        return Links(live=True, writes=self.writes, form_token=self.access.form_token if self.writes else "", origin=self.access.origin)
 
     def warm_up(self) -> None:
         """Make the first page once, so that the ledger is read before somebody asks. What is wrong then shows on the page."""
