@@ -1,7 +1,7 @@
 # Each target makes the environment that it needs, from the lock files, and nothing has to be installed by hand
 # but Python 3.11. A stamp file in .venv says which lock file the environment was made from.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo fast test servers deep deeptests deepcases lint types contracts conformance integrations bench docs site wheel lock clean
+.PHONY: help setup demo fast test servers deep deeptests deepcases lint types contracts conformance integrations bench docs site man wheel lock clean
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
@@ -97,7 +97,10 @@ docs: $(BIN)/.develop ## run each command that the documents show and write its 
 site: $(BIN)/.develop ## the documents as a site, build/site/index.html; needs no network
 	$(BIN)/python -m tests.site.build
 
-wheel: $(BIN)/.develop ## a wheel to install elsewhere, dist/errata-*.whl
+man: $(BIN)/.develop ## man pages of all commands, build/man/man1/*.1; a wheel brings them
+	$(BIN)/python -m tests.site.man_pages build/man
+
+wheel: man ## a wheel to install elsewhere, dist/errata-*.whl
 	rm -rf dist
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
 

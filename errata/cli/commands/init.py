@@ -10,6 +10,7 @@ from errata.cli.help import Command
 from errata.cli.parameters import common_options, console_of, option
 from errata.core.failures import Exit
 from errata.rendering.terminal import escaped
+from errata.scaffold.example import make_project
 
 _MOST_DOUBTS = 40
 
@@ -52,8 +53,6 @@ def command(quiet: bool, verbose: int, no_color: bool, folder: Path, files: Sequ
     console = console_of(quiet, verbose, no_color)
     if files:
         return _guess(console, folder, files, force=force)
-    from errata.scaffold.example import make_project
-
     for path in make_project(folder, force=force):
         console.note(f"Wrote {path}")
     console.note(f"\nNext: errata run {folder / 'pipeline.yaml'}")
