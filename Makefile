@@ -57,7 +57,7 @@ fast: $(BIN)/.develop ## the units, in about a minute; no run of a pipeline
 test: $(BIN)/.develop ## units and end-to-end tests, on Sail and, where Java is, on Spark
 	$(call tests,not deep,)
 
-servers: $(BIN)/.develop ## tests with servers of their own, such as PostgreSQL, the long ones too
+servers: $(BIN)/.develop ## tests with servers of their own, PostgreSQL and S3, the long ones too
 	$(BIN)/python -m pytest -n auto --dist worksteal -m servers $(ARGS)
 
 deep: deeptests deepcases ## invariants, crashes, random pipelines, all conformance cases; make deep PART=3/40 takes one part of forty

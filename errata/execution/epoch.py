@@ -32,6 +32,7 @@ from storage.state.integrity import anchor_ledger, require_ledger, seal_tables
 from storage.state.ledger import Ledger
 from storage.state.location import State
 from storage.state.lock import Claim, Held, claim
+from storage.stores.client import StoreFailed
 
 
 @dataclass(slots=True)
@@ -97,7 +98,7 @@ class Epoch:
         except EngineUnavailable as error:
             raise StorageFailed(error.reason, help="; or ".join(error.ways_out), details=error.log.splitlines(), again=error.again) from error
         except StorageError as error:
-            raise StorageFailed(str(error)) from error
+            raise StorageFailed(str(error), again=isinstance(error, StoreFailed) and error.again) from error
 
     @property
     def plan(self) -> Plan:

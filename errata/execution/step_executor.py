@@ -307,10 +307,14 @@ class StepExecutor:
             staged.publish()
         finally:
             done = [name for name in [*self.epoch.plan.nodes, "dlq"] if name in self.fresh and name not in staged.refused] if not staged.tables else []
-            self._tell_of_outputs(entry, {name: self.written[name] for name in done})
+            self._tell_of_outputs(entry, {name: files for name in done if self._are_there(files := self.written[name])})
         if self._targets.dlq is None and self.rejects is not None:
             for text, told in in_words(self.rejects):
                 self.epoch.warn(text, told)
+
+    def _are_there(self, files: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether no store refused one of the files."""
+        return not self.epoch.staged.unwritten.intersection(str(self.epoch.plan.settings.places / one["path"]) for one in files)
 
     def _tell_of_outputs(self, entry: Entry, written: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
         """Tell the listener of the files and tables that were written, by output."""

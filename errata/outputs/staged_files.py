@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from errata.core.failures import StorageFailed
 from storage.durable import undoing
 from storage.errors import StorageError
 from storage.files.stores import store_of
+from storage.stores.client import StoreFailed
 from storage.stores.places import Place, Places
 from storage.uris import below
 
@@ -69,6 +71,8 @@ class StagedFiles:
     """The outputs whose databases refused the rows."""
     formulas: bool = False
     """Whether it was warned of text that a spreadsheet would run."""
+    unwritten: set[str] = field(default_factory=set)
+    """The places that a store did not take."""
     _begun: dict[Place, dict[str, list[Path]]] = field(default_factory=dict)
     _targets: set[Place] = field(default_factory=set)
 
@@ -76,13 +80,15 @@ class StagedFiles:
         """Bring everything to its target, bring tables up to date, remove what is not written any more.
 
         Raises:
-            StorageFailed: Tables of databases were refused; all others are written.
+            StorageFailed: Tables of databases, or objects, were refused; all others are written.
         """
+        failures: list[StorageFailed] = []
         for one in self.written:
-            store_of(one.target).publish(one.staged, one.target, first=one.first)
+            with self._noting(one.target, failures):
+                store_of(one.target).publish(one.staged, one.target, first=one.first)
         for place in self.gone:
-            store_of(place).remove(place)
-        failures = []
+            with self._noting(place, failures):
+                store_of(place).remove(place)
         for table in self.tables:
             try:
                 table.publish()
@@ -94,6 +100,15 @@ class StagedFiles:
             first, *others = failures
             first.details = (*first.details, *(one.message for one in others))
             raise first
+
+    @contextmanager
+    def _noting(self, place: Place, failures: list[StorageFailed]) -> Iterator[None]:
+        """Note the failure of a store, so that the other places are written."""
+        try:
+            yield
+        except StorageError as error:
+            failures.append(StorageFailed(str(error), again=isinstance(error, StoreFailed) and error.again))
+            self.unwritten.add(str(place))
 
     def date(self, before: Mapping[Place, Mapping[str, Any]]) -> None:
         """Give files that are only brought back the times that the ledger has of them, so that the next run finds them as they were."""

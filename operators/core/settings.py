@@ -138,11 +138,17 @@ def check_path(
     return fault is None
 
 
+_STEPS_OF_AN_OBJECT = 3
+"""Slashes that the URI of an object has at least."""
+
+
 def _object_fault(text: str, settings: PipelineSettings, stored: str | None) -> tuple[str, str, str | None] | None:
     if stored is None:
         return "E230", f"'{text}' is in an object store, and this file has to be on this machine", "write a path relative to the pipeline file"
     if ".." in text.split("/"):
         return "E232", f"'{text}' leads out of its prefix", "paths with a '..' step are refused"
+    if text.endswith("/") or text.count("/") < _STEPS_OF_AN_OBJECT:
+        return "E230", f"'{text}' names no object", "write the bucket and a key, such as s3://bucket/in/orders.csv"
     try:
         connection = settings.stores.require(text)
         connection.config()

@@ -14,7 +14,7 @@ from errata.core.failures import StorageFailed
 from storage.stores import client
 from tests.support.lakes import ROWS, Lake
 from tests.support.object_stores import KEY, SECRET, Request
-from tests.support.pipelines import command
+from tests.support.pipelines import command, jsonl
 
 pytestmark = pytest.mark.servers
 
@@ -141,6 +141,17 @@ def test_a_write_that_fails_after_the_commit_is_made_up_for(lake: Lake) -> None:
     lake.faults.answer = lambda _: None
     result = lake.run()
     assert (result.epoch, result.committed, lake.report()) == (1, False, ROWS)
+
+
+def test_one_object_that_cannot_be_written_keeps_no_other_from_it(lake: Lake) -> None:
+    lake.pipeline(output=f', changelog: {{ path: "{lake.bucket.uri}/out/changes.jsonl", format: jsonl }}')
+    lake.faults.answer = lambda request: (503, "SlowDown", {}) if request.method == "PUT" and "report" in request.path else None
+    code, events, _ = command("run", str(lake.folder.path / "pipeline.yaml"), "--engine", "sail", "--events", "jsonl")
+    told = jsonl(events)
+    assert (code, told[-1]["committed"], [one for one in told if one["event"] == "output_written"]) == (4, True, [])
+    assert lake.bucket.listed("out") == ["out/changes.jsonl"]
+    lake.faults.answer = lambda _: None
+    assert (lake.run().committed, lake.report()) == (False, ROWS)
 
 
 def test_readers_see_whole_outputs_and_no_upload_stays_open(lake: Lake) -> None:

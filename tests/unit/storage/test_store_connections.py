@@ -124,6 +124,8 @@ def test_settings_that_do_not_go_together(tmp_path: Path, table: str, told: str)
         ('url = "s3://b"\nsecret_access_key = "env:ERRATA_NOT_SET"', "s3://b/out.csv", "E602"),
         ('url = "s3://b"', "s3://b/../c/out.csv", "E232"),
         ('url = "s3://b"', "s3://c/out.csv", "E640"),
+        ('url = "s3://b"', "s3://b", "E230"),
+        ('url = "s3://b"', "s3://b/out/", "E230"),
     ],
 )
 def test_check_says_what_is_wrong_with_a_place(tmp_path: Path, table: str, path: str, code: str) -> None:
