@@ -9,7 +9,7 @@ VOID = {"meta", "link", "input", "br", "hr", "img", "option"}
 
 
 class Page(HTMLParser):
-    """A page: tags that are open at its end, every address that it names, its ids, its text."""
+    """A page: tags that are open at its end, every address that it names, fields without a name for people (`unnamed`), its text."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -17,6 +17,7 @@ class Page(HTMLParser):
         self.addresses: list[str] = []
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.words: list[str] = []
+        self.unnamed: list[dict[str, str | None]] = []
 
     @classmethod
     def of(cls, text: str) -> Page:
@@ -28,6 +29,8 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
+        if tag == "input" and "label" not in self.open and not {"aria-label", "hidden"} & {*dict(attrs), dict(attrs).get("type")}:
+            self.unnamed.append(dict(attrs))
         self.addresses += [value or "" for name, value in attrs if name in ("src", "href", "action", "hx-get")]
         if tag not in VOID:
             self.open.append(tag)

@@ -59,6 +59,7 @@ def test_rejected_records_are_shown_by_trigger_with_their_source_record(visit):
     assert "data/day-2.csv:3" in page.text
     assert "product ball" in page.text
     assert "rolled back with them 1" in page.text
+    assert page.unnamed == []
 
 
 def test_a_correction_is_shown_first_and_then_made(visit, folder):

@@ -36,6 +36,20 @@ def test_each_page_is_well_formed_and_has_no_script_of_its_own(visit, address):
     assert [tag for tag, _ in page.tags if tag == "style"] == []
 
 
+@pytest.mark.parametrize("address", [one for one in ADDRESSES if "/live" not in one])
+def test_each_page_can_be_used_without_a_mouse_and_by_a_reader(visit, address):
+    page = visit.page(address)
+    names = [tag for tag, _ in page.tags]
+    assert names.count("h1") == names.count("main") == 1
+    assert dict(page.tags)["html"]["lang"] == "en"
+    assert [given for tag, given in page.tags if tag == "th" and "scope" not in given] == []
+    assert [given for tag, given in page.tags if tag == "svg" and not given.get("aria-label")] == []
+    assert page.unnamed == []
+    assert page.addresses.count("#content") == 1
+    scrolling = [given for tag, given in page.tags if tag == "div" and given.get("class") == "scroll"]
+    assert all(given.get("tabindex") == "0" and given.get("aria-label") for given in scrolling)
+
+
 def test_every_link_of_every_page_leads_somewhere(visit):
     seen, wanted, kinds = set(), {"/"}, Counter()
     while wanted:
