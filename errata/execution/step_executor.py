@@ -354,7 +354,7 @@ class StepExecutor:
         listener = epoch.options.listener
         work = 0 if epoch.options.preview else work_of(plan, self.sources, steps, head.nodes if head else {})
         chosen = choose_engine(epoch.options.engine, plan, work)
-        require_jars(chosen.choice, [epoch.state.root, *(one.spec.config.path for one in plan if getattr(one.operator, "versioned", False))])
+        require_jars(chosen.choice, [epoch.state.root, *(one.spec.config.path or "" for one in plan if getattr(one.operator, "versioned", False))])
         listener(Event("begin", action="loading the engine"))
         engine = start_engine(chosen, listener)
         listener(Event("engine", engine.name, action=chosen.reason, starting=lambda: engine.starting))
