@@ -167,6 +167,10 @@ class History:
         ops = self.counts(name).get(epoch, {})
         return ops.get("+A", 0) + ops.get("-R", 0) + ops.get("+C", 0)
 
+    def in_order(self, name: str, epoch: int) -> bool:
+        """Whether the changed rows of an epoch come in the order of their keys, a part at a time. There may be too many."""
+        return sum(self.counts(name).get(epoch, {}).values()) <= MOST_ROWS
+
     def changes(self, name: str, epoch: int, start: int = 0, most: int = 50) -> list[RowChange]:
         """Some of the rows that an epoch changed, in the order of their keys; where there are very many, the first that are found."""
         node = self.reading.committed(name)
@@ -175,7 +179,7 @@ class History:
             return list(islice(self._logged(name, epoch), start, start + most))
         within = Within(EPOCH, epoch, epoch)
         table = self.reading.table(node)
-        if sum(self.counts(name).get(epoch, {}).values()) > MOST_ROWS:
+        if not self.in_order(name, epoch):
             return _row_changes(_accepted(table.part_arrow(_whole(node), within, most=2 * most)), node)[:most]
         keys = pl.Series(_accepted(table.part_arrow({"_key", "_error"}, within)).column("_key"), dtype=pl.Binary).unique().sort().slice(start, most)
         if not len(keys):

@@ -49,13 +49,14 @@ class NodePage:
 
 @dataclass(frozen=True, slots=True)
 class ChangesPage:
-    """The rows that an epoch changed in a node. `in_order` is false where there are too many to put them in order."""
+    """The rows that an epoch changed in a node. Where there are too many to put them `in_order`, some of them."""
 
     name: str
     epoch: int
     when: str
     lines: Lines
     part: Part
+    in_order: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +143,10 @@ def changes_page(history: History, name: str, epoch: int, wanted: int = 1) -> Ch
     """Return rows that an epoch changed in a node. Raises Usage for a node or an epoch that is not there."""
     history.reading.committed(name)
     history.reading.known_epoch(epoch)
-    which = part(history.changed(name, epoch), ROWS, wanted)
+    total, in_order = history.changed(name, epoch), history.in_order(name, epoch)
+    which = part(total, ROWS, wanted) if in_order else Part(1, 1, total)
     found = history.changes(name, epoch, (which.number - 1) * ROWS, ROWS)
-    return ChangesPage(name, epoch, _moments(history).get(epoch, ""), lines(found), which)
+    return ChangesPage(name, epoch, _moments(history).get(epoch, ""), lines(found), which, in_order)
 
 
 def story(history: History, name: str, key: str, command: str, *, why: bool = True) -> Story:

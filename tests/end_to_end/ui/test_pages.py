@@ -220,6 +220,13 @@ def test_a_folded_state_shows_what_is_left(tmp_path: Path) -> None:
     assert "folded into a base" in visit.page("/changes", 404, node="costs", epoch=1).text
 
 
+def test_an_epoch_of_very_many_rows_shows_some(visit, monkeypatch):
+    monkeypatch.setattr("errata.inspect.history.MOST_ROWS", 3)
+    text = visit.page("/changes", node="lines", epoch=1, part=2).text
+    assert "12 rows changed" in text
+    assert "These are some of them" in text
+
+
 def test_a_state_that_is_gone_is_a_problem_and_no_crash(tmp_path: Path) -> None:
     folder = with_history(tmp_path)
     visit = Visit(folder)

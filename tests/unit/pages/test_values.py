@@ -55,7 +55,7 @@ def test_markup_in_values_and_names_is_escaped():
 class Changes:
     """A page of changes of one node."""
 
-    name, epoch, when = "<i>node</i>", 1, ""
+    name, epoch, when, in_order = "<i>node</i>", 1, "", True
 
     def __init__(self, found):
         from errata.pages.paging import part
