@@ -34,9 +34,18 @@ class Found:
     own: str | None = None
     doubts: Sequence[str] = ()
 
+    @property
+    def kind(self) -> str:
+        """What the records are called: the last step of their path."""
+        return re.split(r"[./]", self.record_path or "")[-1]
 
-def json_records(text: str, name: str) -> Found:
-    """Return where the records of a JSON document are.
+
+MOST_KINDS = 6
+"""How many kinds of records of a file become sources."""
+
+
+def json_records(text: str, name: str) -> list[Found]:
+    """Return where the records of a JSON document are, one place for each kind.
 
     Args:
         text: The beginning of the document.
@@ -47,30 +56,42 @@ def json_records(text: str, name: str) -> Found:
     """
     begun = text.lstrip("\ufeff \t\r\n")
     if begun[:1] == "[":
-        return Found()
+        return [Found()]
     if begun[:1] != "{":
         raise StorageFailed(f"{name}: not JSON: it begins with {begun[:20]!r}", help="JSON begins with an object or an array; name a file of another format with its usual ending")
-    counts, ended = _arrays(begun)
+    outline, ended = _arrays(begun)
+    counts = outline.counts
     if ended or not counts:
-        return Found()
-    best = max(counts, key=lambda path: (counts[path], -len(path)))
-    others = [path for path in counts if path != best]
-    doubts = [f"several arrays have objects: the records are taken from {_path(best)}, not from {', '.join(map(_path, others))}"] if others else []
-    return Found(_path(best), doubts=doubts)
+        return [Found()]
+    paths = sorted(counts, key=lambda path: -counts[path])[:MOST_KINDS]
+    doubts = [*_of_several([".".join(one) for one in counts], told=False), *_around(outline)]
+    return [Found(".".join(path), doubts=() if place else doubts) for place, path in enumerate(paths)]
 
 
-def _path(steps: Sequence[str]) -> str:
-    return ".".join(steps)
+def _around(outline: _Keys) -> Iterator[str]:
+    """The doubt about fields outside of the records, where there are some."""
+    inner = [path for path in outline.seen if not any(path == other[: len(path)] for other in (*outline.counts, *(one for one in outline.seen if one != path)))]
+    if inner:
+        names = ", ".join(".".join(path) for path in inner[:3])
+        yield f"fields around the records, such as {names}, are not read; an envelope with a json_pointer reads them"
 
 
-def _arrays(text: str) -> tuple[Counter[tuple[str, ...]], bool]:
-    """How many objects each array of the first object has, by the keys that lead to it; and whether the object ended and another one follows."""
+def _of_several(paths: Sequence[str], *, told: bool) -> list[str]:
+    """The doubt about several kinds of records, said once."""
+    if told or len(paths) < 2:
+        return []
+    left = f"; {', '.join(paths[MOST_KINDS:])} are left out" if len(paths) > MOST_KINDS else ""
+    return [f"the file has {len(paths)} kinds of records ({', '.join(paths[:MOST_KINDS])}): each is a source of its own{left}"]
+
+
+def _arrays(text: str) -> tuple[_Keys, bool]:
+    """The arrays of the first object, and whether the object ended and another one follows."""
     outline = _Keys()
     for found in _TOKEN.finditer(text):
         outline.take(found.group())
         if not outline.opened:
-            return outline.counts, text[found.end() :].lstrip()[:1] == "{"
-    return outline.counts, False
+            return outline, text[found.end() :].lstrip()[:1] == "{"
+    return outline, False
 
 
 @dataclass(slots=True)
@@ -82,12 +103,14 @@ class _Keys:
         opened: The open brackets and braces.
         keys: The keys that lead to the present place, up to the first array.
         last: The last text.
+        seen: The keys of all fields outside of arrays.
     """
 
     counts: Counter[tuple[str, ...]] = field(default_factory=Counter)
     opened: list[str] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     last: str = ""
+    seen: dict[tuple[str, ...], None] = field(default_factory=dict)
 
     def take(self, sign: str) -> None:
         """Take the next text, bracket, brace or colon."""
@@ -101,6 +124,7 @@ class _Keys:
             self.last = sign[1:-1]
         elif "[" not in self.opened:
             self.keys[len(self.opened) - 1 :] = [self.last]
+            self.seen[tuple(self.keys)] = None
 
     def _close(self) -> None:
         self.opened[-1:] = []
@@ -166,8 +190,8 @@ class _Outline:
         self._open.pop()
 
 
-def xml_records(data: bytes, name: str, *, whole: bool) -> Found:
-    """Return where the records of an XML document are.
+def xml_records(data: bytes, name: str, *, whole: bool) -> list[Found]:
+    """Return where the records of an XML document are, one place for each kind.
 
     Args:
         data: The bytes, or the first of them.
@@ -192,19 +216,20 @@ def _refuse(*_words: object) -> None:
     raise ValueError("it declares entities")
 
 
-def _chosen(outline: _Outline) -> Found:
+def _chosen(outline: _Outline) -> list[Found]:
     root = next(iter(outline.top.children.values()), None)
     if root is None:
-        return Found()
+        return [Found()]
     repeated = [one for one in root.below() if one.most > 1]
-    records = [one for one in repeated if one.composed] or [one for one in root.below() if one.composed and len(one.path) == 2] or repeated
-    if not records:
-        return Found()
-    shallowest = min(len(one.path) for one in records)
-    near = [one for one in records if len(one.path) == shallowest]
-    best = max(near, key=lambda one: one.count)
-    doubts = [f"several elements repeat: the records are {_steps(best)}, not {', '.join(_steps(one) for one in near if one is not best)}"] if len(near) > 1 else []
-    return _with_arrays(best, doubts)
+    composed = [one for one in repeated if one.composed]
+    records = [one for one in composed if not any(_is_below(one, other) for other in composed)]
+    records = records or [one for one in root.below() if one.composed and len(one.path) == 2][:1] or repeated[:1]
+    paths = [_steps(one) for one in records]
+    return [_with_arrays(one, _of_several(paths, told=place > 0)) for place, one in enumerate(records[:MOST_KINDS])] or [Found()]
+
+
+def _is_below(element: _Element, other: _Element) -> bool:
+    return len(element.path) > len(other.path) and element.path[: len(other.path)] == other.path
 
 
 def _steps(element: _Element) -> str:
@@ -216,7 +241,7 @@ def _with_arrays(record: _Element, doubts: list[str]) -> Found:
     inside = [one for one in record.below() if one.most > 1]
     plain = [".".join(one.path[len(record.path) :]) for one in inside if not one.composed]
     composed = [one for one in inside if one.composed]
-    above = [one for one in composed if not any(one.path[: len(other.path)] == other.path for other in composed if other is not one)]
+    above = [one for one in composed if not any(_is_below(one, other) for other in composed)]
     best = max(above, key=lambda one: one.count, default=None)
     explode = [".".join(best.path[len(record.path) :])] if best is not None else []
     join = [path for path in plain if not any(path.startswith(f"{one}.") for one in explode)]

@@ -12,7 +12,7 @@ from errata.core.files import replace_file
 from errata.scaffold.model import Doubt, SourceGuess
 from errata.scaffold.names import common_name, plain_name, unique
 from errata.scaffold.pipeline_text import output_form, pipeline_text, state_exists
-from errata.scaffold.samples import is_data, sample_of
+from errata.scaffold.samples import is_data, samples_of
 from errata.scaffold.sources import checked_folder, grouped, links_of, source_of, with_date_formats
 
 PIPELINE = "pipeline.yaml"
@@ -36,6 +36,7 @@ class Guessed:
         """Yield a line for each source: files, records, columns, key."""
         for source in self.sources:
             files = f"{len(source.samples)} files" if len(source.samples) > 1 else source.samples[0].path.name
+            files += "" if source.samples[0].alone else f" ({source.samples[0].options['record_path']})"
             records = f"{source.records:,} record{'' if source.records == 1 else 's'}" if source.whole else f"the first {source.records:,} records"
             columns = f"{len(source.columns):,} column{'' if len(source.columns) == 1 else 's'}"
             yield f"{source.name}: {files}, {records}, {columns}, {'key ' + ', '.join(source.key) if source.key else 'no key'}"
@@ -59,7 +60,7 @@ def guess_pipeline(folder: Path, given: Sequence[Path], *, force: bool = False) 
     files = {path.resolve(): str(path) for path in _files(given)}
     home = folder.resolve()
     checked_folder(files, home)
-    samples = [sample_of(path, name) for path, name in files.items()]
+    samples = [sample for path, name in files.items() for sample in samples_of(path, name)]
     sources: list[SourceGuess] = []
     for group in grouped(samples):
         sources.append(source_of(group, home, [one.name for one in sources]))

@@ -10,7 +10,7 @@ from itertools import combinations
 from changelog.lazy_imports import pl
 from errata.scaffold.model import Cells, ColumnGuess
 
-_IDENTITY = re.compile(r"(^|_)(id|uuid|guid|key|code|no|nr|number|nummer|num|sku|ean|isbn|iban|ref|reference|identifier|pk)($|_)|Id$|ID$|^id", re.ASCII)
+_IDENTITY = re.compile(r"(^|_)(id|uuid|guid|key|code|no|nr|number|nummer|num|sku|ean|isbn|iban|ref|referenz|reference|identifier|kennung|beleg|pk)($|_)|Id$|ID$|^id", re.ASCII | re.IGNORECASE)
 _PART = re.compile(r"(date|day|month|year|time|_at$|^at$|_on$|line|position|pos$|seq|period|version|name$|sensor|device|station|site|country|currency|symbol|product|item)", re.IGNORECASE)
 _MOST_IN_PAIRS = 14
 _KEY_TYPES = ("string", "int", "date", "date_time")

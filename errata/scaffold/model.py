@@ -57,6 +57,8 @@ class Sample:
         whole: Whether the sample is the whole file.
         plain: Whether the text is ASCII, so that its encoding does not matter.
         dropped: Fields that are left out.
+        kind: What the records are called in the file; empty where it has no name for them.
+        alone: Whether the file has no other kind of records.
         doubts: What was unsure; the place is the column, or empty.
     """
 
@@ -71,6 +73,8 @@ class Sample:
     whole: bool = True
     plain: bool = False
     dropped: Sequence[str] = ()
+    kind: str = ""
+    alone: bool = True
     doubts: Sequence[Doubt] = ()
 
 

@@ -43,8 +43,8 @@ _SUFFIXES = {
 _MAGIC = ((b"PAR1", "parquet"), (b"ARROW1", "arrow"), (b"Obj\x01", "avro"), (b"PK\x03\x04", "xlsx"), (b"\xd0\xcf\x11\xe0", "xlsx"), (b"<?xml", "xml"))
 
 
-def sample_of(path: Path, name: str) -> Sample:
-    """Return a sample of a file.
+def samples_of(path: Path, name: str) -> list[Sample]:
+    """Return a sample of each kind of records of a file.
 
     Args:
         path: The file.
@@ -85,7 +85,7 @@ def _format_of(path: Path, name: str, data: Buffer) -> str:
 # -- CSV
 
 
-def _csv(path: Path, name: str, data: Buffer, form: str) -> Sample:
+def _csv(path: Path, name: str, data: Buffer, form: str) -> list[Sample]:
     whole = len(data) <= MOST_BYTES
     head = bytes(data[:MOST_BYTES])
     encoding = encoding_of(head, whole=whole)
@@ -105,7 +105,7 @@ def _csv(path: Path, name: str, data: Buffer, form: str) -> Sample:
     cells = {one: Cells(_series(table[one].to_pylist()), frozenset(("text",)), occurs=table.num_rows) for one in kept}
     doubts = [Doubt("", text) for text in (encoding.doubt, *found.doubts) if text]
     doubts += [Doubt(one, f"{counted[one]} columns have the name '{one}': they are left out; rename all but one of them in the file") for one in dropped]
-    return Sample(path, "csv", cells, table.num_rows, found.options(encoding.name), malformed=bad, whole=whole, plain=encoding.plain, dropped=dropped, doubts=doubts)
+    return [Sample(path, "csv", cells, table.num_rows, found.options(encoding.name), malformed=bad, whole=whole, plain=encoding.plain, dropped=dropped, doubts=doubts)]
 
 
 def _check_text(text: str, name: str) -> None:
@@ -153,9 +153,14 @@ def _series(values: Sequence[str | None]) -> pl.Series:
 # -- JSON and XML
 
 
-def _document(path: Path, name: str, data: Buffer, form: str) -> Sample:
+def _document(path: Path, name: str, data: Buffer, form: str) -> list[Sample]:
     head = bytes(data[:_OUTLINE])
-    found = xml_records(head, name, whole=len(data) <= _OUTLINE) if form == "xml" else json_records(_utf8(head, name), name)
+    kinds = xml_records(head, name, whole=len(data) <= _OUTLINE) if form == "xml" else json_records(_utf8(head, name), name)
+    return [replace(_of_kind(path, name, data, form, found), alone=len(kinds) == 1) for found in kinds]
+
+
+def _of_kind(path: Path, name: str, data: Buffer, form: str, found: Found) -> Sample:
+    """A sample of one kind of records of a document."""
     sample = _records_of(path, name, data, form, found)
     if form == "xml":
         return sample
@@ -195,7 +200,7 @@ def _records_of(path: Path, name: str, data: Buffer, form: str, found: Found) ->
     doubts = [Doubt("", text) for text in found.doubts]
     doubts += [Doubt("", "a member without a name is left out")] if gathered.unnamed else []
     dropped = [""] if gathered.unnamed else []
-    return Sample(path, form, cells, gathered.records, options, found.explode, found.join, gathered.malformed, whole, dropped=dropped, doubts=doubts)
+    return Sample(path, form, cells, gathered.records, options, found.explode, found.join, gathered.malformed, whole, dropped=dropped, kind=(found.explode[0].rsplit(".", 1)[-1] if found.explode else found.kind), doubts=doubts)
 
 
 def _json_array(sample: Sample) -> tuple[str | None, list[Doubt]]:
@@ -305,7 +310,7 @@ def text_of(value: Any) -> tuple[str | None, str]:
 # -- typed columns and workbooks
 
 
-def _typed(path: Path, name: str, data: Buffer, form: str) -> Sample:
+def _typed(path: Path, name: str, data: Buffer, form: str) -> list[Sample]:
     reader = formats.reader(form, {}, ReadPlan(()))
     declared = dict(_declared(reader, data, name))
     names = list(declared) or [column.name for column in reader.undeclared(data, name)]
@@ -319,7 +324,7 @@ def _typed(path: Path, name: str, data: Buffer, form: str) -> Sample:
         one: Cells(_series([text for text, _ in found]), frozenset(kind for _, kind in found if kind), declared.get(one), count) for one, found in gathered.items()
     }
     doubts = [Doubt("", text) for text in _odd_header(names)] if form == "xlsx" else []
-    return Sample(path, form, cells, count, malformed=bad, whole=table.num_rows <= most, doubts=doubts)
+    return [Sample(path, form, cells, count, malformed=bad, whole=table.num_rows <= most, doubts=doubts)]
 
 
 def _odd_header(names: Sequence[str]) -> Iterator[str]:
@@ -356,7 +361,7 @@ def _cxl_type(kind: pa.DataType) -> str | None:
     return next((name for test, name in tests if test(kind)), None)
 
 
-_SAMPLERS: Mapping[str, Callable[[Path, str, Buffer, str], Sample]] = {"csv": _csv, "json": _document, "xml": _document}
+_SAMPLERS: Mapping[str, Callable[[Path, str, Buffer, str], list[Sample]]] = {"csv": _csv, "json": _document, "xml": _document}
 
 
 def is_data(path: Path) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +16,7 @@ from errata.core.failures import StorageFailed
 from errata.scaffold.columns import guess_of
 from errata.scaffold.keys import Key, keys_of
 from errata.scaffold.model import Cells, ColumnGuess, Doubt, Guess, Link, Sample, SourceGuess
-from errata.scaffold.names import column_names, common_name, common_prefix, unique
+from errata.scaffold.names import column_names, common_name, common_prefix, plain_name, unique
 from storage import formats
 from storage.files.errors import FormatError
 from storage.formats import ArrayPath, Column, ReadPlan
@@ -68,7 +70,7 @@ def source_of(group: Sequence[Sample], folder: Path, taken: Sequence[str]) -> So
     """
     known = next((one for one in group if not one.plain), group[0])
     group = [replace(one, options=known.options) for one in group]
-    name = unique(common_name([one.path.name for one in group], "records"), taken)
+    name = unique(_name(group), taken)
     cells = _together(group)
     day_first = group[0].options.get("delimiter") == ";"
     guesses = {field: guess_of(field, one, day_first=day_first) for field, one in cells.items()}
@@ -78,6 +80,13 @@ def source_of(group: Sequence[Sample], folder: Path, taken: Sequence[str]) -> So
     found.doubts.extend(_doubts(found))
     _choose_key(found)
     return found
+
+
+def _name(group: Sequence[Sample]) -> str:
+    """The name of the source: that of the files, or that of the records in files with several kinds of them."""
+    first = group[0]
+    default = plain_name(first.kind or first.path.parent.name, "records")
+    return common_name([one.path.name for one in group], default) if first.alone else default
 
 
 def _together(group: Sequence[Sample]) -> dict[str, Cells]:
@@ -101,9 +110,12 @@ def _is_optional(group: Sequence[Sample], field: str, cells: Cells) -> bool:
 
 
 def _doubts(source: SourceGuess) -> Iterator[Doubt]:
+    of_files = Counter((one.place, one.text) for sample in source.samples for one in sample.doubts)
+    for (place, text), count in of_files.items():
+        where = "" if len(source.samples) == 1 else f"{count} of {len(source.samples)} files: " if count > 1 else ""
+        yield Doubt(f"{source.name}.{place}" if place else source.name, f"{where}{text}")
     for sample in source.samples:
         where = f"{sample.path.name}: " if len(source.samples) > 1 else ""
-        yield from (Doubt(f"{source.name}.{one.place}" if one.place else source.name, f"{where}{one.text}") for one in sample.doubts)
         bad, reason = sample.malformed
         if bad:
             yield Doubt(source.name, f"{where}{bad:,} of {sample.records + bad:,} records cannot be read ({reason}): {'it is' if bad == 1 else 'they are'} rejected")
@@ -124,7 +136,7 @@ def _matcher(paths: Sequence[Path], folder: Path) -> tuple[str, Any]:
     names = [path.relative_to(folder).as_posix() for path in paths]
     if len(names) == 1:
         return "path", names[0]
-    pattern = _pattern(names)
+    pattern = pattern_of(names)
     parent = paths[0].parent
     if pattern is not None and len({path.parent for path in paths}) == 1:
         found = sorted(entry.name for entry in os.scandir(parent) if fnmatch.fnmatchcase(entry.name, pattern.rsplit("/", 1)[-1]) and entry.is_file())
@@ -133,16 +145,16 @@ def _matcher(paths: Sequence[Path], folder: Path) -> tuple[str, Any]:
     return "paths", names
 
 
-def _pattern(names: Sequence[str]) -> str | None:
-    """The pattern that names have in common; None where they have neither beginning nor end."""
+def pattern_of(names: Sequence[str]) -> str | None:
+    """Return the pattern that names have in common: it is cut at words and numbers, not inside of them. None where they have nothing in common."""
     prefix = common_prefix(names)
     suffix = common_prefix([name[len(prefix) :][::-1] for name in names])[::-1]
-    while prefix[-1:].isdigit() and any(name[len(prefix) : len(prefix) + 1].isdigit() for name in names):
-        prefix = prefix[:-1]
-    while suffix[:1].isdigit():
-        suffix = suffix[1:]
-    fixed = prefix.rsplit("/", 1)[-1] + suffix
-    return None if not fixed or any(sign in prefix + suffix for sign in "*?[]{}") else f"{prefix}*{suffix}"
+    for kind in (str.isdigit, str.isalpha):
+        while kind(prefix[-1:]) and any(kind(name[len(prefix) : len(prefix) + 1]) for name in names):
+            prefix = prefix[:-1]
+        while kind(suffix[:1]) and any(kind(name[len(name) - len(suffix) - 1 :][:1]) for name in names):
+            suffix = suffix[1:]
+    return None if not suffix or any(sign in prefix + suffix for sign in "*?[]{}") else f"{prefix}*{suffix}"
 
 
 # -- keys
@@ -172,7 +184,8 @@ def _across_files(source: SourceGuess) -> str:
     inside = [{key.columns for key in keys_of(source.columns, sample.cells)} if set(sample.cells) == set(source.cells) else set() for sample in source.samples if sample.records]
     shared = set.intersection(*inside) if inside else set()
     chosen = next((key for key in keys_of(source.columns, source.samples[0].cells) if key.columns in shared and len(key.columns) == 1 and not key.doubt), None)
-    if chosen is None or not source.whole:
+    over_time = len({re.sub(r"[0-9]+", "", sample.path.name) for sample in source.samples}) == 1
+    if chosen is None or not source.whole or not over_time:
         return ""
     source.key, source.strategy = chosen.columns, "upsert"
     return f"{chosen.columns[0]} is unique in each file but comes again in others: each file is taken as a delivery whose records replace earlier ones (strategy upsert), in the order of the names"

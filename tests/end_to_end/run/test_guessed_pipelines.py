@@ -94,6 +94,27 @@ def test_an_export_of_xml(project, capsys):
     ]  # fmt: skip
 
 
+def test_kinds_of_records_in_one_file_are_sources(project, capsys):
+    told = project(**{"shop.json": json.dumps({
+        "made": "2026-03-01", "customers": [{"code": "C1", "name": "Ann"}, {"code": "C2", "name": "Bob"}],
+        "orders": [{"id": number, "customer": f"C{number % 2 + 1}", "price": number + 0.5} for number in range(1, 5)],
+    })})  # fmt: skip
+    assert "orders: shop.json (orders), 4 records, 3 columns, key id" in told
+    assert "customers: shop.json (customers), 2 records, 2 columns, key code" in told
+    assert "fields around the records, such as made, are not read" in told
+    uncommented()
+    ran(capsys)
+    assert rows("out/orders_with_customers.csv")[1] == ["1", "C2", "1.50", "Bob"]
+
+
+def test_keys_that_files_share_by_chance_make_no_deliveries(project, capsys):
+    told = project(**{"north.csv": "id,price\n1,2.50\n2,3.50\n3,1.25\n", "south.csv": "id,price\n2,4.50\n3,1.75\n4,9.99\n"})
+    assert "upsert" not in told
+    ran(capsys)
+    (written,) = Path("out").glob("*.csv")
+    assert len(rows(str(written))) == 7
+
+
 def test_a_correction_of_the_file_is_a_correction_of_the_output(project, capsys):
     project(**{"a.csv": "id,price\n1,2.50\n2,3.50\n3,4.50\n"})
     ran(capsys)

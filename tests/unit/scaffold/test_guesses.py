@@ -12,6 +12,7 @@ from errata.scaffold.keys import keys_of
 from errata.scaffold.model import Cells, ColumnGuess
 from errata.scaffold.names import column_names, common_name, plain_name, unique
 from errata.scaffold.pipeline_text import quoted
+from errata.scaffold.sources import pattern_of
 from errata.yaml import load_yaml
 
 
@@ -158,19 +159,30 @@ def test_a_character_that_is_cut_off_is_no_error():
         ("[{}]", None),
         ('{"id": 1}\n{"id": 2}', None),
         ('{"data": {"rows": [{"a": [{"b": 1}]}, {"a": []}]}}', "data.rows"),
-        ('{"meta": [{"x": 1}], "rows": [{"a": "]{"}, {"a": 2}]}', "rows"),
         ('{"rows": [{"a": 1', "rows"),
         ('{"a": [1, 2]}', None),
     ],
 )
 def test_the_records_of_json(text, path):
-    assert json_records(text, "a.json").record_path == path
+    assert [found.record_path for found in json_records(text, "a.json")] == [path]
+
+
+def test_several_kinds_of_records_and_fields_around_them():
+    first, second = json_records('{"meta": {"n": 1, "at": "x"}, "few": [{"x": 1}], "many": [{"a": "]{"}, {"a": 2}]}', "a.json")
+    assert (first.record_path, second.record_path) == ("many", "few")
+    assert first.doubts == [
+        "the file has 2 kinds of records (few, many): each is a source of its own",
+        "fields around the records, such as meta.n, meta.at, are not read; an envelope with a json_pointer reads them",
+    ]
+    assert second.doubts == ()
+    found = xml_records(b"<r><c i='1'/><c i='2'/><os><o i='1'/><o i='2'/></os></r>", "a.xml", whole=True)
+    assert [one.record_path for one in found] == ["/r/c", "/r/os/o"]
 
 
 def test_the_records_of_xml():
-    found = xml_records(b"<r><h/><o i='1'><l><q>1</q></l><l><q>2</q></l><t>x</t><t>y</t></o><o i='2'/></r>", "a.xml", whole=True)
+    (found,) = xml_records(b"<r><h/><o i='1'><l><q>1</q></l><l><q>2</q></l><t>x</t><t>y</t></o><o i='2'/></r>", "a.xml", whole=True)
     assert (found.record_path, found.explode, found.join) == ("/r/o", ["l"], ["t"])
-    assert xml_records(b"<r><a>1</a><a>2</a></r>", "a.xml", whole=True).own == "a"
+    assert [one.own for one in xml_records(b"<r><a>1</a><a>2</a></r>", "a.xml", whole=True)] == ["a"]
 
 
 @pytest.mark.parametrize("data", [b"<r><a></r>", b"<!DOCTYPE r [<!ENTITY a 'x'>]><r>&a;</r>", b"no"])
@@ -186,6 +198,21 @@ def test_names():
     assert column_names(["Emit", "emit", "a b", "a_b", "A_B"]) == {"Emit": "emit_", "emit": "emit__2", "a b": "a_b_3", "a_b": "a_b", "A_B": "A_B_2"}
     assert common_name(["orders-2026-01.csv", "orders-2026-02.csv"], "x") == "orders"
     assert unique("a", ["A", "a_2"]) == "a_3"
+
+
+@pytest.mark.parametrize(
+    ("names", "pattern"),
+    [
+        (["in/o-2026-01.csv", "in/o-2026-02.csv"], "in/o-2026-*.csv"),
+        (["nord.json", "süd.json"], "*.json"),
+        (["jan.csv", "jun.csv"], "*.csv"),
+        (["a1-final.csv", "a12-final.csv"], "a*-final.csv"),
+        (["sales_a.csv.gz", "sales_ab.csv.gz"], "sales_*.csv.gz"),
+        (["a[1].csv", "a[2].csv"], None),
+    ],
+)
+def test_the_pattern_of_names(names, pattern):
+    assert pattern_of(names) == pattern
 
 
 @pytest.mark.parametrize("text", ["plain", "Order No.", "yes", "n", "", "1.5", "a: b", "# no", "$HOME", "${HOME}", "a\nb", 'q"q', "\u2028", "é", "a\\b", "-", "null", " x "])
