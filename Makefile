@@ -58,7 +58,7 @@ test: $(BIN)/.develop ## units and end-to-end tests, on Sail and, where Java is,
 	$(call tests,not deep,)
 
 servers: $(BIN)/.develop ## tests with servers of their own, PostgreSQL and S3, the long ones too
-	$(BIN)/python -m pytest -n auto --dist worksteal -m servers $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "servers and not spark" $(ARGS)
 
 deep: deeptests deepcases ## invariants, crashes, random pipelines, all conformance cases; make deep PART=3/40 takes one part of forty
 

@@ -29,6 +29,7 @@ FILE_TROUBLE = ("Parquet error", "Object Store error", "FAILED_READ_FILE", "is n
 """Words in an engine's message about a lost or damaged file."""
 ARROW_PREFIX = "C Data interface error: "
 """Prefix that Arrow adds to errors that it passes from one library to another."""
+_QUERY = re.compile(r"(https?://[^\s?]+)\?\S*")
 NO_EXECUTORS = "no executor"
 ENDED = ("StatusCode.UNAVAILABLE", "SparkContext was shut down", "stopped SparkContext", "INVALID_HANDLE.SESSION")
 """Words in the message of an engine that has ended, or that restarted without the session."""
@@ -228,6 +229,6 @@ def exhausted(message: str) -> Limit | None:
 
 
 def first_line(problem: Exception) -> str:
-    """Return the first line of an error's message, without the prefixes of libraries."""
-    line = (str(problem).splitlines() or [type(problem).__name__])[0]
+    """Return the first line of an error's message, without the prefixes of libraries and without the queries of addresses, which may be signatures."""
+    line = _QUERY.sub(r"\1", (str(problem).splitlines() or [type(problem).__name__])[0])
     return line.removeprefix(ARROW_PREFIX) or "its data cannot be decoded"

@@ -62,6 +62,7 @@ def test_another_etag_with_the_same_content_is_no_change(lake: Lake) -> None:
     assert lake.faults.count("GET", "/in/a.csv") > 1  # its hash decides: it is read by ranges
 
 
+@pytest.mark.deep
 def test_removed_renamed_and_many_objects(lake: Lake) -> None:
     numbers = range(1_101)
     with ThreadPoolExecutor(4) as pool:
@@ -229,6 +230,7 @@ def _outcome(run: Callable[[], Any]) -> tuple[Any, ...]:
     return result.exit_code, result.epoch, dict(result.counts)
 
 
+@pytest.mark.deep
 @pytest.mark.spark
 def test_tasks_of_spark_read_ranges_by_themselves(lake: Lake) -> None:
     """Their processes get the connection without its secrets, which are in their environment."""

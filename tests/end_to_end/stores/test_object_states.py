@@ -51,6 +51,7 @@ def test_a_state_in_the_bucket(far: Lake) -> None:
     assert far.folder.violations() == []
     assert {key.split("/")[0] for key in far.bucket.listed()} == {"in", "out", "state"}
     assert not (far.folder.path / ".errata").exists()
+    assert not [key for key in far.bucket.listed() if any(secret.encode() in far.bucket.get(key) for secret in (KEY, SECRET))]
     for name in ("status", "log", "plan"):
         assert command(*words(far, name))[0] == 0
     code, out, _ = command(*words(far, "show", "report", "--format", "csv"))

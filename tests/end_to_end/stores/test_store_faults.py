@@ -112,6 +112,7 @@ def test_a_silent_store_ends_the_run(lake: Lake, monkeypatch: pytest.MonkeyPatch
         goes_on.set()
 
 
+@pytest.mark.deep
 def test_an_object_that_is_replaced_while_it_is_read_is_read_anew_once(lake: Lake) -> None:
     large = "id,amount\n" + "".join(f"{number},{number}\n" for number in range(900_000))
     lake.bucket.put("in/a.csv", large)
@@ -154,6 +155,7 @@ def test_one_object_that_cannot_be_written_keeps_no_other_from_it(lake: Lake) ->
     assert (lake.run().committed, lake.report()) == (False, ROWS)
 
 
+@pytest.mark.deep
 def test_readers_see_whole_outputs_and_no_upload_stays_open(lake: Lake) -> None:
     large = "id,amount\n" + "".join(f"{number},{number}\n" for number in range(900_000))
     lake.run()

@@ -10,7 +10,7 @@ import pytest
 from storage.engines import EngineChoice
 from storage.engines.spark.jars import spark_home
 from storage.engines.spark.user_jars import require_jars, user_jars
-from storage.errors import EngineUnavailable, StorageError, storing
+from storage.errors import EngineUnavailable, StorageError, first_line, storing
 from storage.state.location import State
 from storage.uris import settings_missing
 from tests.support.pipelines import Folder, command
@@ -86,6 +86,11 @@ def test_spark_without_the_jar_for_s3_is_not_started(monkeypatch: pytest.MonkeyP
         require_jars(spark, [PLACE])
     (tmp_path / "jars/hadoop-aws-3.5.0.jar").touch()
     require_jars(spark, [PLACE])
+
+
+def test_addresses_lose_their_queries() -> None:
+    told = "Error performing GET https://store/b/x?X-Amz-Signature=abc&y=1 in 3 s, then http://store/c?z"
+    assert first_line(OSError(told)) == "Error performing GET https://store/b/x in 3 s, then http://store/c"
 
 
 OURS = {"spark.jars": "/e/delta.jar", "spark.driver.extraClassPath": "/e/delta.jar", "spark.master": "local"}
