@@ -38,12 +38,12 @@ def test_a_damaged_program_compiles_or_is_refused(seed):
     chance = random.Random(seed)
     for _ in range(400):
         text, target = damaged(chance), chance.choice(TARGETS)
-        began = time.thread_time()
+        began, program = time.thread_time(), None
         with suppress(CxlErrors):
             program = compile_for(text, target)
             program.normal_text()
-            assert {*origins(program)} <= {*program.output}, text
         assert time.thread_time() - began < SLOW, text
+        assert program is None or {*origins(program)} <= {*program.output}, text
 
 
 @pytest.mark.parametrize(
