@@ -99,7 +99,7 @@ def application(site: Site) -> Starlette:
         "/runs": _runs, "/restless": _restless, "/next": _next, "/live": _live, "/job": _job,
     }  # fmt: skip
     routes = [Route(path, _answering(site, answer), methods=["GET"]) for path, answer in shown.items()]
-    routes += [Route("/static/{name}", _static, methods=["GET"])]
+    routes += [Route("/static/{name}", _static, methods=["GET"]), Route("/favicon.ico", lambda _request: Response(status_code=204), methods=["GET"])]
     if site.writes:
         routes += [Route("/actions/retry", _changing(site, _retry), methods=["POST"]), Route("/actions/correct", _changing(site, _correct), methods=["POST"])]
     missing = {404: lambda _request, _problem: _problem_page("There is no such page.", status=404), 405: lambda _request, _problem: _problem_page("This server only shows.", status=405)}

@@ -153,6 +153,10 @@ def test_addresses_that_lead_nowhere_say_so(visit, address, status):
     assert "<script>" not in answer.text
 
 
+def test_a_browser_that_asks_for_an_icon_gets_none(visit):
+    assert visit.client.get("/favicon.ico").status_code == 204
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
 @pytest.mark.parametrize("address", ["/", "/actions/retry", "/actions/correct", "/runs"])
 def test_a_server_without_write_takes_nothing(visit, method, address):
