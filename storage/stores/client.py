@@ -222,6 +222,9 @@ class Bucket:
             config = self.connection.config()
         except ConnectionFault as fault:
             raise StoreFailed(self.root, str(fault)) from None
+        if str(config.get("endpoint", "")).startswith("http://") and not self.connection.plain_http:
+            told = f"the endpoint {config['endpoint']} of connection '{self.connection.name}' is without encryption, which has to be allowed: allow_http = true"
+            raise StoreFailed(self.root, told)
         return _client(self, tuple(sorted(config.items())), fresh=fresh)
 
 
@@ -244,7 +247,7 @@ def _client(bucket: Bucket, config: tuple[tuple[str, Any], ...], *, fresh: bool)
         if key not in _clients:
             connection = bucket.connection
             options: Any = {"timeout": f"{TIMEOUT:g}s", "connect_timeout": f"{connection.connect_timeout or CONNECT_TIMEOUT:g}s"}
-            if connection.allow_http:
+            if connection.plain_http:
                 options["allow_http"] = True
             retries: Any = {"max_retries": 0}
             settings: Any = dict(config)

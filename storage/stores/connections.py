@@ -85,6 +85,13 @@ class StoreConnection:
         found: dict[str, Any] = {names[key]: self._value(key, text) for key, text in self.settings if key in names}
         return found | ({"skip_signature": True} if self.skip_signature else {})
 
+    @property
+    def plain_http(self) -> bool:
+        """Whether the store may be reached without encryption: as the connection says, or, where the environment has the endpoint, as that says."""
+        by_environment = not any(key == "endpoint" for key, _ in self.settings)
+        variable = f"{_PREFIXES.get(self._kind, 'AWS')}_ALLOW_HTTP"
+        return self.allow_http or (by_environment and self.environment.get(variable, "").lower() in ("1", "true", "yes"))
+
     def variables(self) -> dict[str, str | None]:
         """The environment variables by which delta-rs and engines reach the store; None for one that must not be set. Raises ConnectionFault (E602)."""
         names, given = _VARIABLES.get(self._kind, {}), dict(self.settings)

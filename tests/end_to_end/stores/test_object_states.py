@@ -197,3 +197,27 @@ def test_a_killed_run_costs_nothing(far: Lake, monkeypatch: pytest.MonkeyPatch) 
         assert far.run().epoch == 1, (at, side)
         assert far.report() == ROWS, (at, side)
         assert far.folder.violations() == [], (at, side)
+
+
+def test_a_state_by_variables_of_the_environment(far: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"AWS_ENDPOINT_URL": far.bucket.endpoint, "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    near = far.folder.__class__(far.folder.path / "near")
+    near.write("in.csv", "id\n1\n")
+    near.write("errata.toml", f'[state]\npath = "{far.bucket.uri}/state"\n')
+    near.write(
+        "pipeline.yaml",
+        "pipeline: { name: near }\nnodes:\n"
+        "  - { type: source, name: rows, config: { name: rows, type: csv, path: in.csv, schema: [{ name: id, type: int }] } }\n"
+        "  - { type: output, name: out, input: rows, config: { name: out, type: csv, path: out.csv } }\n",
+    )
+    assert near.run().epoch == 1
+    near.write("in.csv", "id\n1\n2\n")
+    assert near.run().epoch == 2
+    assert near.violations() == []
+    assert "state/near/claim" in far.bucket.listed()
+    claimed = claim(near.load().state, "theirs")
+    with pytest.raises(Busy):
+        near.run()
+    claimed.release()

@@ -61,6 +61,13 @@ def test_a_refusal_is_not_asked_again(lake: Lake, status: int, code: str, told: 
     assert len(lake.faults.seen) == 1
 
 
+def test_a_store_without_encryption_has_to_be_allowed(lake: Lake) -> None:
+    lake.folder.write("errata.toml", lake.bucket.toml.replace("allow_http = true\n", ""))
+    with pytest.raises(StorageFailed, match=r"E641: the endpoint http://127\.0\.0\.1:\d+ of connection 'lake' is without encryption, .* allow_http = true"):
+        lake.run()
+    assert lake.faults.seen == []
+
+
 def test_expired_credentials_are_asked_for_again_once(lake: Lake) -> None:
     lake.folder.write("secret", "old")
     lake.folder.write("errata.toml", lake.bucket.toml.replace("env:LAKE_SECRET", "file:secret"))
