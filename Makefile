@@ -73,8 +73,9 @@ lint: $(BIN)/.develop ## ruff, and the phrases that our prose avoids
 	$(BIN)/ruff check .
 	$(BIN)/python -m tests.prose
 
-types: $(BIN)/.develop ## mypy --strict
+types: $(BIN)/.develop ## mypy --strict, also of a user's script
 	$(BIN)/mypy
+	$(BIN)/mypy examples/python/revenue.py
 
 contracts: $(BIN)/.develop ## the layers of the architecture, by import-linter
 	$(BIN)/lint-imports --no-cache

@@ -6,14 +6,18 @@ from collections.abc import Collection
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from errata.api.on_demand import snapshot
 from errata.core.node_rows import NodeRows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from errata.inspect import snapshot
     from errata.inspect.snapshot import Snapshot
     from errata.plan.pipeline import LoadedPipeline
+else:
+    from changelog.lazy_imports import Lazy
+
+    snapshot = Lazy("errata.inspect.snapshot")
 
 
 class CommittedRows:

@@ -13,7 +13,7 @@ from typing import Any
 from changelog.ops import SYMBOLS, Op
 from errata.api.pipeline import Pipeline, load
 from errata.cases.model import Case, Step, find_cases, pipeline_of, read_cases
-from errata.cases.tables import Table, differences, read_table
+from errata.cases.tables import Table, Written, differences, read_table
 from errata.core.diagnostics import PipelineErrors, did_you_mean
 from errata.core.events import RunResult
 from errata.core.failures import Failure, Usage
@@ -77,31 +77,17 @@ class CaseRun:
         return self.result.exit_code, "", pipeline
 
     def _rows(self, step: Step, pipeline: Pipeline, result: RunResult) -> Iterator[str]:
+        """How rows, changes, dead letters and expectations differ."""
         for name, written in step.expect.items():
-            if (node := self._node(pipeline, name)) is None:
-                yield _unknown(pipeline, name)
-                continue
-            rows = result[node]
-            yield from _compared(f"rows of {name}", read_table(written), rows.to_dicts(), pipeline, node)
+            node = self._node(pipeline, name)
+            yield from [_unknown(pipeline, name)] if node is None else _compared(f"rows of {name}", read_table(written), result[node].to_dicts(), pipeline, node)
         for name, written in step.changes.items():
-            if (node := self._node(pipeline, name)) is None:
-                yield _unknown(pipeline, name)
-                continue
-            ops = [{"op": SYMBOLS[Op(row["_op"])], **row} for row in result.changes(node)] if result.committed else []
-            yield from _compared(f"changes of {name}", read_table(written), ops, pipeline, node, "op")
+            node = self._node(pipeline, name)
+            yield from [_unknown(pipeline, name)] if node is None else _compared(f"changes of {name}", read_table(written), _ops(result, node), pipeline, node, "op")
         if step.dlq is not None:
-            dead = [dict(row) for row in pipeline.dlq_list()] if result.rejected else []
-            fields = (name for one in pipeline.plan.of_kind("source") for name in one.operator.output.data)
-            names = dict.fromkeys([*DEAD, *(name for row in dead for name in row), *fields])
-            yield from differences("dead letters", read_table(step.dlq), dead, list(names))
+            yield from _dead_letters(step.dlq, pipeline, result)
         for name, count in step.failing.items():
-            found = result.expectations.get(name)
-            if found is None:
-                known = list(result.expectations)
-                hint = did_you_mean(name, known) or f"its expectations: {', '.join(known) or 'none'}"
-                yield f"the pipeline has no expectation '{name}'; {hint}"
-            elif found != count:
-                yield f"expectation '{name}': {found} failing rows, not {count}"
+            yield from _failing(name, count, result)
 
     @staticmethod
     def _node(pipeline: Pipeline, name: str) -> str | None:
@@ -128,6 +114,29 @@ class CaseRun:
             raise Usage(f"the file '{name}' of a case is not below the pipeline's folder", help="write a relative path without '..'")
         target.parent.mkdir(parents=True, exist_ok=True)
         return target
+
+
+def _ops(result: RunResult, node: str) -> list[dict[str, Any]]:
+    """The op rows that a run brought to a node, with `op`."""
+    return [{"op": SYMBOLS[Op(row["_op"])], **row} for row in result.changes(node)] if result.committed else []
+
+
+def _dead_letters(written: Written, pipeline: Pipeline, result: RunResult) -> Iterator[str]:
+    """How the dead letters differ."""
+    dead = [dict(row) for row in pipeline.dlq_list()] if result.rejected else []
+    fields = (name for one in pipeline.plan.of_kind("source") for name in one.operator.output.data)
+    return differences("dead letters", read_table(written), dead, list(dict.fromkeys([*DEAD, *(name for row in dead for name in row), *fields])))
+
+
+def _failing(name: str, count: int, result: RunResult) -> Iterator[str]:
+    """How the number of failing rows of an expectation differs."""
+    found = result.expectations.get(name)
+    if found is None:
+        known = list(result.expectations)
+        hint = did_you_mean(name, known) or f"its expectations: {', '.join(known) or 'none'}"
+        yield f"the pipeline has no expectation '{name}'; {hint}"
+    elif found != count:
+        yield f"expectation '{name}': {found} failing rows, not {count}"
 
 
 def _compared(what: str, expected: Table, rows: Sequence[Mapping[str, Any]], pipeline: Pipeline, node: str, *further: str) -> Iterator[str]:

@@ -45,20 +45,29 @@ class Table:
 
 def read_table(written: Written) -> Table:
     """A table of text or maps. Raises ValueError where a line has more or fewer cells than the header, or a name is there twice."""
-    if not isinstance(written, str):
-        names = list(dict.fromkeys(str(name) for row in written for name in row))
-        return Table(names, [[_as_cell(row.get(name)) for name in names] for row in written])
-    lines = [line for line in written.splitlines() if line.strip()]
+    if isinstance(written, str):
+        return _of_text([line for line in written.splitlines() if line.strip()])
+    names = list(dict.fromkeys(str(name) for row in written for name in row))
+    return Table(names, [[_as_cell(row.get(name)) for name in names] for row in written])
+
+
+def _of_text(lines: Sequence[str]) -> Table:
+    """A table of its lines. Raises ValueError."""
     if not lines:
         raise ValueError("a table has a line with the names of its columns")
     names = [name or "" for name in _cells(lines[0])]
     if "" in names or len(set(names)) < len(names):
         raise ValueError(f"the columns of a table have names, each once, not {lines[0].strip()!r}")
-    rows = [_cells(line) for line in lines[1:] if not (_RULE.fullmatch(line.strip()) and "-" in line)]
-    for row in rows:
-        if len(row) != len(names):
-            raise ValueError(f"a row has {len(row)} cells, its header {len(names)}: {' | '.join(one or '' for one in row)}")
+    rows = [_cells(line) for line in lines[1:] if not _is_rule(line.strip())]
+    wrong = next((row for row in rows if len(row) != len(names)), None)
+    if wrong is not None:
+        raise ValueError(f"a row has {len(wrong)} cells, its header {len(names)}: {' | '.join(one or '' for one in wrong)}")
     return Table(names, rows)
+
+
+def _is_rule(line: str) -> bool:
+    """Whether a line is the one of dashes below a header."""
+    return "-" in line and _RULE.fullmatch(line) is not None
 
 
 def _cells(line: str) -> list[str | None]:

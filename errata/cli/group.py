@@ -1,4 +1,4 @@
-"""The `errata` command. Its subcommands are the modules of `errata.cli.commands`, each imported when it is called."""
+"""The `errata` command. Its subcommands are the modules of `errata.cli.commands` and `errata.cli.tools`, each imported when it is called."""
 
 import importlib
 import pkgutil
@@ -8,20 +8,29 @@ import click
 
 from errata.core.diagnostics import did_you_mean
 
+PACKAGES = ("errata.cli.commands", "errata.cli.tools")
+"""Where commands are found: those over a pipeline's state, and those for people who write pipelines."""
+
 
 class Commands(click.Group):
-    """A group whose command NAME is `errata.cli.commands.NAME.command`."""
+    """A group whose command NAME is `NAME.command` in one of `PACKAGES`."""
+
+    @staticmethod
+    def places() -> dict[str, str]:
+        """Return the module of each command by its name."""
+        packages = [importlib.import_module(name) for name in PACKAGES]
+        return {module.name: f"{package.__name__}.{module.name}" for package in packages for module in pkgutil.iter_modules(package.__path__)}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return all commands in alphabetical order."""
-        package = importlib.import_module("errata.cli.commands")
-        return sorted(module.name for module in pkgutil.iter_modules(package.__path__))
+        return sorted(self.places())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of a name, None where there is none."""
-        if cmd_name not in self.list_commands(ctx):
+        place = self.places().get(cmd_name)
+        if place is None:
             return None
-        command: click.Command = importlib.import_module(f"errata.cli.commands.{cmd_name}").command
+        command: click.Command = importlib.import_module(place).command
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:

@@ -33,6 +33,7 @@ COMMANDS = [
     "log",
     "lsp",
     "metrics",
+    "notebook",
     "plan",
     "report",
     "restate",
