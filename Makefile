@@ -102,7 +102,7 @@ man: $(BIN)/.develop ## man pages of all commands, build/man/man1/*.1; a wheel b
 	$(BIN)/python -m tests.site.man_pages build/man
 
 wheel: man ## a wheel to install elsewhere, dist/errata-*.whl
-	rm -rf dist
+	rm -rf dist build/lib build/bdist.*
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
 
 lock: $(BIN)/python ## resolve the lock files again
