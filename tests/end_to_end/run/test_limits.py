@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -25,17 +26,23 @@ GROUPS = """\
   - {type: aggregate, name: node, input: l, config: {group_by: [k], cxl: "emit all = collect(a)"}}
 """
 ROWS = 150_000
-POOL = {"SAIL_RUNTIME__MEMORY_POOL__TYPE": "fair", "SAIL_RUNTIME__MEMORY_POOL__FAIR__MAX_SIZE": str(4 << 20)}
+LIMIT = "SAIL_RUNTIME__MEMORY_POOL__FAIR__MAX_SIZE"
+POOL = {"SAIL_RUNTIME__MEMORY_POOL__TYPE": "fair", LIMIT: str(4 << 20)}
 """What a pipeline cannot ask for: so little memory that the test is quick."""
 
 
-def run(folder: Path, node: str) -> subprocess.CompletedProcess[str]:
+WINDOW = """\
+  - {type: transform, name: node, input: l, config: {analytic_window: {partition_by: [k], sort_by: [{field: a}]}, cxl: "emit so_far = $window.sum(a)"}}
+"""
+
+
+def run(folder: Path, node: str, settings: Mapping[str, str] = POOL) -> subprocess.CompletedProcess[str]:
     """A run in a process of its own, whose engine starts with that memory."""
     (folder / "pipeline.yaml").write_text(PIPELINE + node + AFTER)
     for name, column in (("l", "a"), ("r", "b")):
         (folder / f"{name}.csv").write_text(f"k,{column}\n" + "".join(f"key-of-the-record-{row:x},{row}\n" for row in range(ROWS)))
     command = [sys.executable, "-c", "import sys; from errata.cli import main; sys.exit(main(['run', 'pipeline.yaml', '--engine', 'sail']))"]
-    return subprocess.run(command, cwd=folder, env={**os.environ, **POOL}, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, cwd=folder, env={**os.environ, **settings}, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_too_little_memory_is_e310(tmp_path: Path) -> None:
@@ -45,6 +52,21 @@ def test_too_little_memory_is_e310(tmp_path: Path) -> None:
     assert "raise memory.limit" in done.stderr
     assert "Nothing was changed." in done.stderr
     assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.deep
+@pytest.mark.disk
+@pytest.mark.parametrize("node", [GROUPS, WINDOW], ids=["groups", "window"])
+def test_a_first_run_that_needs_more_than_the_limit_spills(tmp_path: Path, node: str) -> None:
+    room = {**POOL, LIMIT: str(32 << 20), "SAIL_EXECUTION__DEFAULT_PARALLELISM": "2"}
+    for name in ("capped", "limited", "free"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "capped/spilled").mkdir()
+    (tmp_path / "capped/errata.toml").write_text('[storage.spill]\ndir = "spilled"\ndisk_cap_bytes = 1000\n')
+    capped, limited, free = run(tmp_path / "capped", node, room), run(tmp_path / "limited", node, room), run(tmp_path / "free", node, {})
+    assert "E320" in capped.stderr  # it needs more than the limit
+    assert (limited.returncode, free.returncode) == (0, 0), limited.stderr
+    assert (tmp_path / "limited/out.csv").read_bytes() == (tmp_path / "free/out.csv").read_bytes()
 
 
 @pytest.mark.disk
