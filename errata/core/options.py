@@ -77,6 +77,12 @@ class Correction:
         return not self.changes
 
 
+CORRECTION_STATES = ("applied", "spent", "conflict", "dangling", "pending", "draft", "withdrawn")
+"""What may have become of a correction as code; `pending`: no run has seen it yet."""
+CORRECTION_COLUMNS = ("node", "state", "place", "key", "column", "from", "to", "reason", "author", "ticket", "records")
+"""The columns of `errata corrections`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Restatement:
     """What `errata restate` compares.

@@ -13,11 +13,8 @@ from operators.corrections.operator import SHAPE_KEY, Corrections
 from operators.corrections.states import State
 
 Row = Mapping[str, Any]
-COLUMNS: Final = ("node", "state", "place", "key", "column", "from", "to", "reason", "author", "ticket", "records")
-"""The columns of a correction."""
 PENDING: Final = "pending"
 """The state of a correction that no run has seen yet."""
-STATES: Final = ("applied", "spent", "conflict", "dangling", PENDING, "draft", "withdrawn")
 
 
 def corrections(reading: Snapshot) -> Iterator[Row]:

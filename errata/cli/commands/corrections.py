@@ -9,14 +9,13 @@ from errata.cli.console import rows_answer
 from errata.cli.help import Command
 from errata.cli.loading import load_pipeline
 from errata.cli.parameters import common_options, console_of, format_option, option, pipeline_options
+from errata.core.options import CORRECTION_COLUMNS, CORRECTION_STATES
 from errata.rendering.rows import json_text
-
-_STATES = ("applied", "spent", "conflict", "dangling", "pending", "draft", "withdrawn")
 
 
 @click.command("corrections", cls=Command)
 @pipeline_options
-@option("--only", "states", multiple=True, type=click.Choice(_STATES), help="Only corrections in this state; may be given several times.")
+@option("--only", "states", multiple=True, type=click.Choice(CORRECTION_STATES), help="Only corrections in this state; may be given several times.")
 @format_option
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, format: str, states: Sequence[str], **words: Any) -> int:
@@ -28,11 +27,9 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, states: Sequ
     Corrections that do not hold any more, as CSV:
       errata corrections pipeline.yaml --only conflict --only dangling --format csv
     """
-    from errata.inspect.corrections import COLUMNS  # the command line starts without what reads a state
-
     console = console_of(quiet, verbose, no_color)
     rows = (row for row in load_pipeline(console, words).corrections() if not states or row["state"] in states)
-    rows_answer(console, _flat(rows) if format in ("text", "csv") else rows, format, COLUMNS, lead=("key", "state"))
+    rows_answer(console, _flat(rows) if format in ("text", "csv") else rows, format, CORRECTION_COLUMNS, lead=("key", "state"))
     return 0
 
 
