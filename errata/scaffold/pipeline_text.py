@@ -75,7 +75,8 @@ def pipeline_text(name: str, sources: Sequence[SourceGuess], links: Sequence[Lin
     return "\n".join(lines) + "\n"
 
 
-def _head(sources: Sequence[SourceGuess], command: str) -> Iterator[str]:
+def _head(sources: Sequence[SourceGuess], file: str) -> Iterator[str]:
+    command = _printable(file)
     yield "# Guessed from data by `errata init`. Check the types, the keys and the comments, then run:"
     yield f"#   errata run {command}            the first time everything, afterwards only what changed"
     yield f"#   errata log {command} {sources[0].name}_out --limit 10"

@@ -290,7 +290,10 @@ def _is_named_like(column: str, target: str, key: str) -> bool:
 
 
 def checked_folder(paths: Mapping[Path, str], folder: Path) -> None:
-    """Raise StorageFailed where a file is not below the folder of the pipeline."""
+    """Raise StorageFailed where a file is not below the folder of the pipeline, or a pipeline cannot name it."""
+    strange = next((name for path, name in paths.items() if not str(path).isprintable()), None)
+    if strange is not None:
+        raise StorageFailed(f"{strange!r}: the name has characters that a pipeline file cannot hold", help="rename the file")
     outside = next((path for path in paths if not path.is_relative_to(folder)), None)
     if outside is not None:
         common = Path(os.path.commonpath([folder, *(path.parent for path in paths)]))

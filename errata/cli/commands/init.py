@@ -1,5 +1,7 @@
 """`errata init`: a project to start from, the tutorial's example or a pipeline guessed from data."""
 
+import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,7 +11,7 @@ from errata.cli.console import Console, plural
 from errata.cli.help import Command
 from errata.cli.parameters import common_options, console_of, option
 from errata.core.failures import Exit
-from errata.rendering.terminal import escaped
+from errata.rendering.terminal import columns_of, escaped
 from errata.scaffold.example import make_project
 
 _MOST_DOUBTS = 40
@@ -63,14 +65,20 @@ def _guess(console: Console, folder: Path, files: Sequence[Path], *, force: bool
     from errata.scaffold.guess import guess_pipeline
 
     guessed = guess_pipeline(folder, files, force=force)
-    console.note(f"Wrote {guessed.path}")
+    console.note(f"Wrote {escaped(str(guessed.path))}")
     for line in guessed.found():
         console.note(f"  {escaped(line)}")
     if guessed.doubts:
         console.note(f"\nUnsure of {plural(len(guessed.doubts), 'thing')}:")
         for doubt in guessed.doubts[:_MOST_DOUBTS]:
-            console.note(f"  {escaped(doubt.place)}: {escaped(doubt.text)}")
+            console.note(_indented(f"{escaped(doubt.place)}: {escaped(doubt.text)}"))
         if len(guessed.doubts) > _MOST_DOUBTS:
             console.note(f"  and {plural(len(guessed.doubts) - _MOST_DOUBTS, 'thing')} more, which the comments of the file have")
-    console.note(f"\nNext: errata run {guessed.path}")
+    console.note(f"\nNext: errata run {escaped(str(guessed.path))}")
     return Exit.CLEAN
+
+
+def _indented(text: str) -> str:
+    """A text behind two blanks, on a terminal in lines that fit it."""
+    columns = columns_of(sys.stderr)
+    return f"  {text}" if columns is None else textwrap.fill(text, max(columns, 20), initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)

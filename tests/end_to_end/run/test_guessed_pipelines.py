@@ -238,6 +238,7 @@ HOSTILE: dict[str, tuple[dict[str, bytes], int | str]] = {
     "compressed": ({"a.csv.gz": gzip.compress(b"id,name\n1,a\n2,b\n")}, 0),
     "no archive": ({"a.csv.gz": b"id,name\n1,a\n"}, "cannot be decompressed"),
     "strange file names": ({"a[1]$b {x}.csv": b"id,b\n1,2\n2,3\n3,4\n", "заказы.csv": b"id,c\n1,2\n", "2026.csv": b"id,d\n1,2\n"}, 0),
+    "a name with a line end": ({"a\n- b.csv": b"id,b\n1,2\n"}, "characters that a pipeline file cannot hold"),
     "inputs where outputs go": ({"out/a.csv": b"id,b\n1,2\n2,3\n3,4\n"}, 0),
     "two orders of days and months": ({"us.csv": b"id,d\n1,01/31/2026\n2,02/03/2026\n", "eu.csv": b"nr;t\n1;31/01/2026\n2;03/02/2026\n"}, 0),
 }  # fmt: skip
