@@ -262,3 +262,49 @@ def test_outline(tmp_path):
 
 def test_outline_of_a_module():
     assert [(one.name, one.kind) for one in outline_cxl("let rate = 2\nfn twice(x) = x * rate\n", "m.cxl")] == [("rate", "let"), ("twice", "function")]
+
+
+# Files and modules ------------------------------------------------------------------------------------------------------
+
+
+def test_definition_of_a_module_and_its_functions(tmp_path):
+    (tmp_path / "rules" / "shared").mkdir(parents=True)
+    (tmp_path / "rules" / "shared" / "money.cxl").write_text("let rate = 1.2\nfn gross(x) = x * rate\n", encoding="utf-8")
+    text = SHOP.replace("        emit label = customer.trim()\n", "        use shared.money as m\n        emit label = m::gross(amount)\n")
+
+    def target(at: str) -> list[tuple[str, int]]:
+        found = opened(marked(text, at), tmp_path)
+        assert [one for one in found.analysis.diagnostics if one.is_error] == []
+        return [(one.file.rpartition("/")[2], one.range.start.line + 1) for one in definitions(found.analysis, found.names, found.document, found.file, found.place)]
+
+    assert target("use shared.mon§ey") == [("money.cxl", 1)]
+    assert target("m::gro§ss(amount)") == [("money.cxl", 2)]
+
+
+def test_definition_of_a_layout_file(tmp_path):
+    (tmp_path / "layout.yaml").write_text("fields: [{ name: customer, start: 0, width: 5 }, { name: tier, start: 5, width: 5 }]\n", encoding="utf-8")
+    text = SHOP.replace("      type: csv\n      path: customers.csv\n", "      type: fixed_width\n      path: customers.txt\n      format_schema: layout.yaml\n")
+    found = opened(marked(text, "format_schema: lay§out.yaml"), tmp_path)
+    assert [one.file for one in definitions(found.analysis, found.names, found.document, found.file, found.place)] == [str(tmp_path / "layout.yaml")]
+
+
+def test_definitions_from_a_channel(tmp_path):
+    (tmp_path / "pipeline.yaml").write_text(SHOP, encoding="utf-8")
+    (tmp_path / "channels").mkdir()
+    text = "channel: { name: acme, target: pipeline.yaml }\nvars: { static: { rate: { type: float, default: 2.0 } }, source: { orders: {} } }\n"
+
+    def target(at: str) -> list[tuple[str, int]]:
+        found = opened(marked(text, at), tmp_path / "channels", "acme.channel.yaml")
+        return [(one.file.rpartition("/")[2], one.range.start.line + 1) for one in definitions(found.analysis, found.names, found.document, found.file, found.place)]
+
+    assert target("target: pipe§line.yaml") == [("pipeline.yaml", 1)]
+    assert target("ra§te: { type") == [("pipeline.yaml", 4)]
+    assert target("source: { ord§ers") == [("pipeline.yaml", 7)]
+    found = opened(marked(text, "ta§rget"), tmp_path / "channels", "acme.channel.yaml")
+    said = hover(found.analysis, found.names, found.document, found.place)
+    assert said is not None
+    assert "path of the pipeline" in said.text
+    place = text.index("name: acme") + len("name: acme, ")
+    before = text[:place] + "d"
+    rest = f", {text[place:]}"
+    assert [one.label for one in complete(found.analysis, found.file, before + rest, len(before)).items] == ["description"]
