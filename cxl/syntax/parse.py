@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cxl.diagnostics.diagnostics import Diagnostic
 from cxl.syntax import ast
@@ -41,20 +41,21 @@ def _remembered(text: str) -> Parsed:
 
 
 def _parse(text: str) -> Parsed:
-    from cxl.syntax.reader import read
-
-    ensure_room()
-    statements, errors = read(text, "program")
+    statements, errors = _read(text, "program")
     return Parsed(statements, None, errors)
 
 
 def parse_expression(text: str) -> Parsed:
     """One expression and nothing else, or its first error."""
+    expression, errors = _read(text, "expression")
+    return Parsed((), expression, errors)
+
+
+def _read(text: str, start: str) -> tuple[Any, tuple[Diagnostic, ...]]:
     from cxl.syntax.reader import read
 
     ensure_room()
-    expression, errors = read(text, "expression")
-    return Parsed((), expression, errors)
+    return read(text, start)
 
 
 def comments(text: str) -> tuple[Comment, ...]:

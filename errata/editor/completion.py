@@ -99,24 +99,29 @@ class _Asking:
 
     def _values(self) -> Iterator[Item]:
         found = self.fragment
-        path, kind = found.path[2:], found.node.get("type")
-        if found.path[:1] == ("nodes",) and _names_node(kind, path):
-            yield from self._nodes()
-        elif found.path[:1] == ("notify",) and found.path[2:3] == ("nodes",):
-            yield from (Item(name, "node", of) for name, of in node_names(self.text).items())
-        elif found.path[:1] == ("nodes",) and column_key_at(kind, path) is not None:
-            yield from self._columns()
-        elif path[-1:] == ("type",) and path[:2] in (("config", "schema"), ("config", "declares")):
-            yield from (Item(one, "type") for one in TYPES)
-        elif path == ("config", "connection"):
-            names = self.analysis.draft.settings.connections if self.analysis and self.analysis.draft else ()
-            yield from (Item(one, "word") for one in names)
-        elif path == ("config", "drive"):
-            yield from (Item(one, "qualifier") for one in key_names(found.node.get("input")))
-        elif kind == "state" and path[-1:] == ("var",):
-            yield from self._variables(str(_value_at(found.node, ("config", "scope"))))
-        else:
-            yield from (Item(one, "word") for one in allowed(shapes_at(self.kind, found.value, found.path)))
+        if found.path[:1] == ("notify",) and found.path[2:3] == ("nodes",):
+            return (Item(name, "node", of) for name, of in node_names(self.text).items())
+        named = self._named_values(found.path[2:]) if found.path[:1] == ("nodes",) else None
+        return named or (Item(one, "word") for one in allowed(shapes_at(self.kind, found.value, found.path)))
+
+    def _named_values(self, path: tuple[str | int, ...]) -> Iterator[Item] | None:
+        """What a key of a node may name; None for a key that has words of its own, or none."""
+        kind = self.fragment.node.get("type")
+        if _names_node(kind, path):
+            return self._nodes()
+        if column_key_at(kind, path) is not None:
+            return self._columns()
+        if path[-1:] == ("type",) and path[:2] in (("config", "schema"), ("config", "declares")):
+            return (Item(one, "type") for one in TYPES)
+        if path == ("config", "drive"):
+            return (Item(one, "qualifier") for one in key_names(self.fragment.node.get("input")))
+        if kind == "state" and path[-1:] == ("var",):
+            return self._variables(str(_value_at(self.fragment.node, ("config", "scope"))))
+        return self._connections() if path == ("config", "connection") else None
+
+    def _connections(self) -> Iterator[Item]:
+        names = self.analysis.draft.settings.connections if self.analysis and self.analysis.draft else ()
+        return (Item(one, "word") for one in names)
 
     def _variables(self, scope: str) -> Iterator[Item]:
         variables = self.analysis.draft.settings.variables if self.analysis and self.analysis.draft else {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cxl.compiler import notes_of
@@ -165,18 +165,33 @@ def _calls(entries: Sequence[Builtin]) -> Iterator[Item]:
 
 
 def _system_items(target: Target, namespace: str, path: list[str]) -> Iterator[Item]:
+    """The members behind `$namespace.path.`."""
     if namespace == "window":
-        yield from _calls([one for one in all_builtins() if one.kind == "window"] if not path else [])
-        yield from (Item(one, "variable", "DateTime") for one in (("start", "end") if target.window_bounds and not path else ()))
+        yield from _window_items(target) if not path else ()
     elif namespace == "doc":
-        sections = target.system.doc or {}
-        yield from (Item(one, "variable", "section") for one in (sections if not path else ()))
-        yield from (Item(name, "variable", str(type_)) for name, type_ in (sections.get(path[0], {}).items() if len(path) == 1 else ()))
+        yield from _doc_items(target, path)
+    elif namespace == "source" and path:
+        yield from _variables(target.system.qualified.get(path[0], {}) if path[0] in target.system.qualified and len(path) == 1 else {})
     elif namespace in NAMESPACES and not path:
-        yield from (Item(name, "variable", str(type_)) for name, type_ in (target.system.members(namespace) or {}).items())
+        yield from _variables(target.system.members(namespace) or {})
         yield from (Item(name, "qualifier", "input") for name in (target.system.qualified if namespace == "source" else ()))
-    elif namespace == "source" and len(path) == 1 and path[0] in target.system.qualified:
-        yield from (Item(name, "variable", str(type_)) for name, type_ in target.system.qualified[path[0]].items())
+
+
+def _variables(types: Mapping[str, Type]) -> Iterator[Item]:
+    return (Item(name, "variable", str(type_)) for name, type_ in types.items())
+
+
+def _window_items(target: Target) -> Iterator[Item]:
+    yield from _calls([one for one in all_builtins() if one.kind == "window"])
+    yield from (Item(one, "variable", "DateTime") for one in (("start", "end") if target.window_bounds else ()))
+
+
+def _doc_items(target: Target, path: list[str]) -> Iterator[Item]:
+    sections = target.system.doc or {}
+    if not path:
+        yield from (Item(one, "variable", "section") for one in sections)
+    elif len(path) == 1:
+        yield from _variables(sections.get(path[0], {}))
 
 
 def receiver_type(target: Target, head: str, mode: Mode) -> Type | None:

@@ -85,22 +85,26 @@ def _nodes(document: Document) -> Iterator[Symbol]:
 
 def _parts(document: Document, path: Path, kind: str) -> Iterator[Symbol]:
     """The columns of a source, the branches of a route, what a program defines."""
-    schema = document.node_at((*path, "config", "schema"))
-    for index, entry in enumerate(schema.items if isinstance(schema, Sequence) and kind == "source" else ()):
-        place = (*path, "config", "schema", index)
-        name, region = document.node_at((*place, "name")), text_region(document, (*place, "name"))
-        type_ = document.node_at((*place, "type"))
-        if isinstance(name, Scalar) and region is not None and str(name.value):
-            whole = Region(document.source, min(entry.start, region.start), max(_end(document, entry.start, entry.end), region.end))
-            yield Symbol(str(name.value), "column", str(type_.value) if isinstance(type_, Scalar) else "", whole, region)
-    branches = document.node_at((*path, "config", "conditions"))
-    for name_ in branches.entries if isinstance(branches, Mapping) and kind == "route" else ():
-        made = _keyed(document, (*path, "config", "conditions", name_), "branch")
-        if made is not None:
-            yield made
+    if kind == "source":
+        yield from _columns(document, (*path, "config", "schema"))
+    elif kind == "route":
+        branches = document.node_at((*path, "config", "conditions"))
+        made = (_keyed(document, (*path, "config", "conditions", name), "branch") for name in (branches.entries if isinstance(branches, Mapping) else ()))
+        yield from (one for one in made if one is not None)
     text = document.node_at((*path, "config", "cxl"))
     if isinstance(text, Scalar) and isinstance(text.value, str) and not text.substitutions and mode_at(kind, ("config", "cxl")) is not None:
         yield from _statements(text.value, TextPlaces(document, text).region)
+
+
+def _columns(document: Document, path: Path) -> Iterator[Symbol]:
+    """The columns that a source declares."""
+    schema = document.node_at(path)
+    for index, entry in enumerate(schema.items if isinstance(schema, Sequence) else ()):
+        name, region = document.node_at((*path, index, "name")), text_region(document, (*path, index, "name"))
+        type_ = document.node_at((*path, index, "type"))
+        if isinstance(name, Scalar) and region is not None and str(name.value):
+            whole = Region(document.source, min(entry.start, region.start), max(_end(document, entry.start, entry.end), region.end))
+            yield Symbol(str(name.value), "column", str(type_.value) if isinstance(type_, Scalar) else "", whole, region)
 
 
 def _statements(text: str, place: Any) -> Iterator[Symbol]:

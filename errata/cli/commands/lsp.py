@@ -1,12 +1,20 @@
 """`errata lsp`: the language server for editors."""
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from errata.cli.help import Command
 from errata.cli.parameters import common_options
 from errata.core.failures import Exit, Usage
+
+if TYPE_CHECKING:
+    from errata.editor import server
+else:
+    from changelog.lazy_imports import Lazy
+
+    server = Lazy("errata.editor.server")
 
 NEEDED = ("pygls", "lsprotocol")
 """The libraries of the extra."""
@@ -33,13 +41,11 @@ def command(quiet: bool, verbose: int, no_color: bool, log: str | None) -> int:
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise Usage(f"errata lsp needs the library {missing[0]}, which is not installed", help="pip install 'errata[lsp]'")
-    from errata.editor.server import make_server
-
     handler = logging.FileHandler(log, encoding="utf-8") if log else logging.StreamHandler(sys.stderr)
     logging.basicConfig(handlers=[handler], level=logging.DEBUG if verbose else logging.WARNING, force=True)
     try:
         known = version("errata")
     except PackageNotFoundError:
         known = "0"
-    make_server(known).start_io()
+    server.make_server(known).start_io()
     return Exit.CLEAN
