@@ -26,15 +26,22 @@ DEADLINE = 30.0
 """Seconds in which the server has to answer."""
 
 
+SERVER = """
+import os, sys, threading
+from moto.server import main
+threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
+main(["-H", "127.0.0.1", "-p", sys.argv[1]])
+"""
+"""The server, which ends with the process that started it, however that ends."""
+
+
 @cache
 def server() -> int:
     """The port of the server of this process, started where it is first asked for."""
     with closing(socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
-    process = subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    process = subprocess.Popen([sys.executable, "-W", "ignore", "-c", SERVER, str(port)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     atexit.register(process.wait)
     atexit.register(process.kill)
     end = time.monotonic() + DEADLINE
