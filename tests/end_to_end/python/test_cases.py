@@ -168,7 +168,7 @@ def test_right(pipeline_case):
 def test_wrong(pipeline_case):
     pipeline_case("shop.yaml").step({"orders": "id | region | amount\\n1 | north | 40"}, expect={"revenue": "total\\n41"})
 """)  # fmt: skip
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "errata.cases.plugin", "-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:xdist", str(folder.path)]
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:errata", "-p", "errata.cases.plugin", "-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:xdist", str(folder.path)]
     done = subprocess.run(words, cwd=folder.path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 1
     assert "1 failed, 1 passed" in done.stdout
