@@ -12,10 +12,10 @@ from typing import Final
 from benchmarks.all import BENCHMARKS
 from benchmarks.benchmark import ENGINES, SCRATCH, Benchmark
 from benchmarks.cells import rows_of
-from benchmarks.machine import description
+from benchmarks.machine import description, load
 from benchmarks.page import page
 from benchmarks.process import ProgramFailedError, measure
-from benchmarks.results import Results
+from benchmarks.results import Result, Results
 from storage.engines.spark.java import find_java
 
 PAGE: Final = Path(__file__).parent / "README.md"
@@ -48,7 +48,8 @@ def measured(options: argparse.Namespace, results: Results) -> Results:
             print(f"    {failed}", file=sys.stderr, flush=True)
             continue
         print("   ", ", ".join(f"{part}: {figure:.2f}" for part, figure in found.parts.items()), flush=True)
-        results = results.with_one(program, engine, size, description(), found)
+        machine = " ".join(filter(None, (description(), options.note)))
+        results = results.with_one(Result(program, engine, size, machine, load(), round(found.peak_mb, 1), found.parts))
         results.save()
         PAGE.write_text(page(results), encoding="utf-8")
     return results
@@ -64,6 +65,7 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--again", action="store_true", help="measure anew what was measured")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin nothing more after so many minutes")
     parser.add_argument("--longest", type=float, default=LONGEST, help=f"seconds after which a program is ended [default: {LONGEST}]")
+    parser.add_argument("--note", help="a sentence beside the machine, such as `The machine was shared.`")
     parser.add_argument("--list", action="store_true", help="say what would be measured")
     parser.add_argument("--page", action="store_true", help="write the page only")
     options = parser.parse_args(arguments)

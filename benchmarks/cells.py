@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from benchmarks.results import Result
 
-NOT_YET = "This table is empty until its programs ran: `make bench ARGS={}`."
-
 
 def section(title: str, text: Sequence[str]) -> Iterator[str]:
     """A heading, and lines of text below it."""
@@ -15,8 +13,12 @@ def section(title: str, text: Sequence[str]) -> Iterator[str]:
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]], measured: Iterable[Result]) -> Iterator[str]:
-    """A Markdown table, ahead of it the machines and days of its results, and the empty line after it."""
-    yield from (line for machine in dict.fromkeys(one.machine for one in measured) for line in (machine, ""))
+    """A Markdown table, ahead of it the machines, days and loads of its results, and the empty line after it."""
+    loads: dict[str, list[float]] = {}
+    for one in measured:
+        loads.setdefault(one.machine, []).append(one.load)
+    for machine, found in loads.items():
+        yield from (f"{machine} Load average {min(found):.1f} to {max(found):.1f}.", "")
     head = tuple(head)
     yield f"| {' | '.join(head)} |"
     yield "|" + "---|" * len(head)

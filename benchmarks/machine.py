@@ -28,5 +28,10 @@ def description() -> str:
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     return (
         f"{datetime.now(UTC):%Y-%m-%d}, {processor()}, {os.cpu_count()} cores, {memory_gb()} GB; "
-        f"load average {os.getloadavg()[1]:.1f}; {platform.system()} {platform.release()}, Python {platform.python_version()}, {versions}."
+        f"{platform.system()} {platform.release()}, Python {platform.python_version()}, {versions}."
     )
+
+
+def load() -> float:
+    """The load average of the last five minutes: how many processes ran, or wanted to, at a time."""
+    return round(os.getloadavg()[1], 1)

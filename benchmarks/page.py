@@ -30,8 +30,9 @@ INTRODUCTION: Final = (
 
 
 def page(results: Results) -> str:
-    """The whole page."""
+    """The whole page, with the tables of all benchmarks of which something was measured."""
     lines = [*INTRODUCTION]
     for benchmark in BENCHMARKS.values():
-        lines += benchmark.show(results)
+        if results.among(benchmark.programs) or not benchmark.programs:
+            lines += benchmark.show(results)
     return "\n".join(lines).rstrip() + "\n"

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.job import COLD
-from benchmarks.process import Measured
 
 FILE: Final = Path(__file__).parent / "results.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One program on one engine and one size of input, and the machine and the day on which it was measured."""
+    """One program on one engine and one size of input, and the machine, the day and the load under which it was measured."""
 
     program: str
     engine: str
     size: float
     machine: str
+    load: float
     peak_mb: float
     parts: Mapping[str, float]
 
@@ -52,10 +52,10 @@ class Results(tuple[Result, ...]):
         partial.write_text("".join(f"{json.dumps(asdict(one))}\n" for one in self), encoding="utf-8")
         partial.rename(file)
 
-    def with_one(self, program: str, engine: str, size: float, machine: str, measured: Measured) -> Results:
+    def with_one(self, one: Result) -> Results:
         """These results with another one, which replaces the one of its program, engine and size."""
-        others = (one for one in self if (one.program, one.engine, one.size) != (program, engine, size))
-        return Results((*others, Result(program, engine, size, machine, round(measured.peak_mb, 1), measured.parts)))
+        others = (other for other in self if (other.program, other.engine, other.size) != (one.program, one.engine, one.size))
+        return Results((*others, one))
 
     def of(self, program: str, engine: str, size: float) -> Result | None:
         """The result of a program, None where it was not measured."""

@@ -14,9 +14,9 @@ from benchmarks.__main__ import parsed, planned
 from benchmarks.all import BENCHMARKS, PROGRAMS
 from benchmarks.answers import ROUGH, Answer, difference
 from benchmarks.nexmark import events
-from benchmarks.process import Measured, end, medians
+from benchmarks.process import end, medians
 from benchmarks.programs import dbbenchmark, nexmark, tpch
-from benchmarks.results import Results
+from benchmarks.results import Result, Results
 from benchmarks.tpch import tables
 from benchmarks.usage import Memory, processor_seconds, resident
 from benchmarks.versions import write_once
@@ -156,7 +156,7 @@ def test_programs_have_names_of_their_own():
 
 def test_what_was_measured_is_not_measured_again_unless_asked(monkeypatch):
     monkeypatch.setattr("benchmarks.__main__.find_java", lambda: None)
-    results = Results().with_one("upserts-duckdb", "duckdb", 100.0, "a machine", Measured({}, 1))
+    results = Results().with_one(result("upserts-duckdb", {}, engine="duckdb", size=100.0))
     words = ["upserts", "--size", "100"]
     assert [program for _, program, _, _ in planned(parsed(words), results)] == ["upserts-delta-rs", "upserts-merge", "upserts"]
     assert next(program for _, program, _, _ in planned(parsed([*words, "--again"]), results)) == "upserts-duckdb"
@@ -189,8 +189,8 @@ def test_unknown_benchmarks_are_refused(capsys):
 def test_results_are_kept_and_replaced(tmp_path):
     file = tmp_path / "results.jsonl"
     assert Results.load(file) == ()
-    first = Results().with_one("a", "sail", 1.0, "m", Measured({"first run": 2.0}, 10)).with_one("b", "sail", 1.0, "m", Measured({}, 10))
-    first.with_one("a", "sail", 1.0, "n", Measured({"first run": 3.0}, 11)).save(file)
+    first = Results((result("a", {"first run": 2.0}), result("b", {})))
+    first.with_one(result("a", {"first run": 3.0}, machine="n")).save(file)
     found = Results.load(file)
     assert [(one.program, one.machine) for one in found] == [("b", "m"), ("a", "n")]
     assert found.part("a", "sail", 1.0, "first run") == 3.0
@@ -202,12 +202,15 @@ def test_the_page_shows_shares_multiples_means_and_what_is_slower_than_in_full()
     parts = {}
     for version, spent in zip(events.VERSIONS, (2.0, 0.5, 4.0), strict=True):
         parts |= {version: spent, f"{version}, by DuckDB": 1.0}
-    results = Results().with_one(query, "sail", size, "the machine", Measured(parts, 1))
-    results = results.with_one(f"{query}-pyspark", "sail", size, "the machine", Measured({"computed": 0.5}, 1))
+    results = Results((result(query, parts, size=size, load=2.5), result(f"{query}-pyspark", {"computed": 0.5}, size=size)))
     lines = page.page(results).splitlines()
     assert "| 1,000 | sail | q3 | 2.00 s | 1.00 s | 0.50 s |  | 2.00 | 4.00 |  | 25.0% | 0.50 | 200%, slower than in full | 4.00 |" in lines
     assert "| 1,000 | sail | mean |  |  |  |  | 2.00 | 4.00 |  | 25% | 0.50 | 200% | 4.00 |" in lines
-    assert lines.count("the machine") == 1
+    assert lines.count("m Load average 2.5 to 2.5.") == 1
+
+
+def result(program, parts, *, engine="sail", size=1.0, machine="m", load=1.0):
+    return Result(program, engine, size, machine, load, 10.0, parts)
 
 
 def test_processor_time_and_memory_of_children_count():
