@@ -34,7 +34,6 @@ SHARE: Final = 1000
 """With each step one row of this number changes."""
 COMPUTED: Final = "computed"
 """The part of a hand-written program: a query computed over one version."""
-NOT_IN_POLARS: Final = "no"
 
 
 def by_duckdb(version: str) -> str:
@@ -62,7 +61,6 @@ class Suite:
         variables: What a size has the pipelines know: values of `$vars`, which the texts know too.
         words: What an engine says for `$name` in a text.
         ordered: Whether the order of the rows is a part of the answer.
-        not_in_polars: Queries that Polars refuses.
     """
 
     name: str
@@ -80,7 +78,6 @@ class Suite:
     variables: Callable[[float], Mapping[str, str]] = field(default=lambda _: {})
     words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     ordered: bool = False
-    not_in_polars: Sequence[str] = ()
 
     def pipeline(self, query: str) -> Path:
         """The pipeline file of a query."""
@@ -148,7 +145,7 @@ class Suite:
             if differs := difference(folder / "result.csv", expected, ordered=self.ordered):
                 raise SystemExit(f"{query}, {name}: {differs}")
 
-    def by_hand(self, job: Job, query: str, compute: Callable[[Suite, str, Path, float], Path]) -> None:
+    def hand_written(self, job: Job, query: str, compute: Callable[[Suite, str, Path, float], Path]) -> None:
         """Compute a query over each version by another program. Raises SystemExit where its answer is not DuckDB's, to the digits that its means have."""
         warm = job.folder()
         self.place(query, self.data(job.data.parent, self.warming) / "0", warm / "data")
@@ -164,11 +161,11 @@ class Suite:
     def in_pyspark(self, job: Job, query: str) -> None:
         """The query as a hand-written PySpark program."""
         with session(job) as spark:
-            self.by_hand(job, query, partial(pyspark, spark))
+            self.hand_written(job, query, partial(pyspark, spark))
 
     def in_polars(self, job: Job, query: str) -> None:
         """The query as a hand-written Polars program."""
-        self.by_hand(job, query, polars)
+        self.hand_written(job, query, polars)
 
     def program(self, query: str, kind: str = "") -> str:
         """The name of a query's program."""
@@ -179,8 +176,7 @@ class Suite:
         for query in self.queries:
             yield self.program(query), Program(partial(self.with_errata, query=query))
             yield self.program(query, PYSPARK), Program(partial(self.in_pyspark, query=query))
-            if query not in self.not_in_polars:
-                yield self.program(query, POLARS), Program(partial(self.in_polars, query=query), (POLARS,))
+            yield self.program(query, POLARS), Program(partial(self.in_polars, query=query), (POLARS,))
 
     def benchmark(self) -> Benchmark:
         """The benchmark of all queries."""
@@ -205,15 +201,14 @@ class Suite:
 
     def _row(self, one: Result, results: Results) -> Sequence[str]:
         query = one.program.removeprefix(f"{self.name}-")
-        first, by_hand = one.part(self.versions[0]), self._by_hand(one, results)
+        first, hand_written = one.part(self.versions[0]), self._hand_written(one, results)
         steps = []
         for version in self.versions[1:]:
             spent = one.part(version)
             steps += [share(spent, first), ratio(spent, one.part(by_duckdb(version)))]
-        figures = [NOT_IN_POLARS if query in self.not_in_polars and other is None else seconds(other) for other in by_hand]
-        return (rows_of(one.size), one.engine, query, seconds(first), *figures, *(ratio(first, other) for other in by_hand), *steps)
+        return (rows_of(one.size), one.engine, query, seconds(first), *map(seconds, hand_written), *(ratio(first, other) for other in hand_written), *steps)
 
-    def _by_hand(self, one: Result, results: Results) -> Sequence[float | None]:
+    def _hand_written(self, one: Result, results: Results) -> Sequence[float | None]:
         duckdb = [figure for version in self.versions if (figure := one.part(by_duckdb(version))) is not None]
         spark = results.part(f"{one.program}-{PYSPARK}", one.engine, one.size, COMPUTED)
         return (median(duckdb), spark, results.part(f"{one.program}-{POLARS}", POLARS, one.size, COMPUTED))
@@ -221,7 +216,7 @@ class Suite:
     def _means(self, measured: Sequence[Result], results: Results) -> Sequence[str]:
         """Geometric means of the ratios."""
         firsts = [one.parts[self.versions[0]] for one in measured]
-        others = zip(*(self._by_hand(one, results) for one in measured), strict=True)
+        others = zip(*(self._hand_written(one, results) for one in measured), strict=True)
         cells = [_mean(firsts, column) for column in others]
         for version in self.versions[1:]:
             spent = [one.part(version) for one in measured]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-def deliver(request: IngestRequest, marks: Callable[[DataFrame], DataFrame], *, first_wins: bool = False) -> IngestResult:
+def deliver(request: IngestRequest, marks: Callable[[DataFrame], DataFrame], *, first_wins: bool = False, judged: bool = True) -> IngestResult:
     """Return the delta of deliveries: each record is an event of its key, in discovery order.
 
     A late delivery, which precedes others that were read, takes its place: all deliveries are read again if all are present, else it counts as the latest.
@@ -41,6 +41,7 @@ def deliver(request: IngestRequest, marks: Callable[[DataFrame], DataFrame], *, 
         request: The request of the source.
         marks: Adds `_stays` (never null) and `_wrong` to the records, and may make rejects of some.
         first_wins: Whether the first event of a key decides, whatever comes later.
+        judged: Whether `marks` may give `_wrong` a value.
     """
     changes = request.changes
     again = request.rebuilt or (not first_wins and _out_of_order(request))
@@ -52,7 +53,7 @@ def deliver(request: IngestRequest, marks: Callable[[DataFrame], DataFrame], *, 
     events = marks(_with_keys(request, replaced_places(keyed.frame, splits, request.engine)))
     for text in () if again else _taken_otherwise(request, events, first_wins=first_wins):
         request.warn(f"source '{request.source.name}': {text}")
-    rows = _replayed(request, events, first_wins=first_wins) if again else _netted(request, events, first_wins=first_wins)
+    rows = _replayed(request, events, first_wins=first_wins) if again else _netted(request, events, first_wins=first_wins, judged=judged)
     marked = rows.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(request.fresh_cause)).otherwise(F.lit(request.cause)))
     bound = None if again or changes.changed else sum(part.size for part in parts)
     return IngestResult(Rows(request.engine, frame=marked), request.prior is not None, tuple(now.values()), (), bound)
@@ -117,12 +118,12 @@ def _passed_over(request: IngestRequest, events: DataFrame) -> tuple[int, str] |
     return (found["count"], found["file"]) if found["count"] else None
 
 
-def _netted(request: IngestRequest, events: DataFrame, *, first_wins: bool) -> DataFrame:
+def _netted(request: IngestRequest, events: DataFrame, *, first_wins: bool, judged: bool) -> DataFrame:
     """Apply new events to the prior rows. Rejects of overwritten files go."""
     names, compared, stood = request.files.shape.columns, request.compared(), request.prior_rows
     overwritten = [record.stored for record in request.changes.changed]
     if stood is None or not overwritten:
-        return net_changes(events, stood, names, compared, first_wins=first_wins)
+        return net_changes(events, stood, names, compared, first_wins=first_wins, judged=judged)
     stale = F.col("_error").isNotNull() & F.col("_file").isin(overwritten)
     rows = net_changes(events, stood.where(~stale), names, compared, first_wins=first_wins).withColumn("_cause", F.lit(""))
     return consolidate(united(rows, as_retractions(stood.where(stale), "")))
@@ -214,7 +215,7 @@ _REJECT: Final = 4
 _OLD: Final = "_ev_old"
 
 
-def net_changes(events: DataFrame, stood: DataFrame | None, names: Sequence[str], compared: Sequence[str], *, first_wins: bool = False) -> DataFrame:
+def net_changes(events: DataFrame, stood: DataFrame | None, names: Sequence[str], compared: Sequence[str], *, first_wins: bool = False, judged: bool = True) -> DataFrame:
     """Return the op rows that events make of the prior rows, with `_op`, `_key` and `names`. Reads `events` once.
 
     The last event of a key decides; with `first_wins` the first one, and only where the key has no prior row.
@@ -225,9 +226,14 @@ def net_changes(events: DataFrame, stood: DataFrame | None, names: Sequence[str]
         names: Stored columns.
         compared: Columns whose difference is a correction.
         first_wins: Whether the first event decides.
+        judged: Whether `_wrong` may have a value.
     """
     by_key = Window.partitionBy("_key").orderBy(*_places(first_wins))
-    marked = events.withColumns({"_before": F.lag("_stays").over(by_key), "_final": F.lead("_stays").over(by_key).isNull()})
+    final = F.lead("_stays").over(by_key).isNull()
+    if stood is None and not judged:  # what an event replaces does not matter: looking for it, and exploding ops, takes half of a first run
+        appended = events.withColumn("_final", final).where(F.col("_final") & F.col("_stays"))
+        return appended.select(F.lit(0).cast("tinyint").alias("_op"), "_key", *map(column, names))
+    marked = events.withColumns({"_before": F.lag("_stays").over(by_key), "_final": final})
     marked = marked.where(F.col("_final") | F.col("_wrong").isNotNull()).withColumn("_print", fingerprint(marked, compared))
     joined = marked.withColumns({"_known": F.lit(False), "_same": F.lit(False)}) if stood is None else _beside(marked, stood, names, compared)
     code = joined.withColumn("_code", F.explode(F.array_compact(F.array(*_codes(first_wins)))))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @merge_strategy("ledger")
 def ingest(request: IngestRequest) -> IngestResult:
     """The records whose keys are new."""
-    return deliver(request, _appends, first_wins=True)
+    return deliver(request, _appends, first_wins=True, judged=False)
 
 
 def _appends(rows: DataFrame) -> DataFrame:

@@ -21,7 +21,7 @@ def ingest(request: IngestRequest) -> IngestResult:
     """Return the changes of the last records of their keys. Deleting an unknown key changes nothing."""
     if request.config.merge.version_field is not None:
         return deliver_events(request, by_last(marked))
-    return deliver(request, lambda rows: marked(request, rows))
+    return deliver(request, lambda rows: marked(request, rows), judged=False)
 
 
 def marked(request: IngestRequest, rows: DataFrame) -> DataFrame:
