@@ -30,7 +30,7 @@ INTRODUCTION: Final = (
 
 
 def page(results: Results) -> str:
-    """The whole page, with the tables of all benchmarks of which something was measured."""
+    """The whole page. A benchmark that was not measured has no table yet."""
     lines = [*INTRODUCTION]
     for benchmark in BENCHMARKS.values():
         if results.among(benchmark.programs) or not benchmark.programs:
