@@ -30,6 +30,10 @@ class Command(click.Command):
         super().__init__(*words, **settings)
         self.help = None if self.help is None else self.help.replace("\\b\n", "\b\n")
 
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:
+        """Return both names, whatever the context: click keeps the option that it makes first."""
+        return ["-h", "--help"]
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options of the command, then the groups of shared ones."""
         records = [(_group_of(param), record) for param in self.get_params(ctx) if isinstance(param, click.Option) and (record := param.get_help_record(ctx))]

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from errata.cli.help import Command
 from errata.cli.loading import load_pipeline
 from errata.cli.parameters import common_options, console_of, option, pairs, pipeline_options
 from errata.core.failures import StorageFailed
@@ -15,7 +16,7 @@ from errata.rendering.notebook import below_here, notebook
 from storage.uris import is_local
 
 
-@click.command("notebook")
+@click.command("notebook", cls=Command)
 @pipeline_options
 @option("--output", "-o", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="The notebook [default: NAME.notebook.py beside the pipeline].")
 @option("--force", is_flag=True, help="Replace a file that exists.")

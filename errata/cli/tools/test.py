@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from errata.cli.console import plural, rows_answer
+from errata.cli.help import Command
 from errata.cli.parameters import common_options, console_of, format_option, option
 from errata.core.failures import Exit
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:  # the command line starts without what runs pipelines
 COLUMNS = ("file", "case", "verdict", "step", "detail", "seconds")
 
 
-@click.command("test")
+@click.command("test", cls=Command)
 @click.argument("places", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path))
 @option("-k", "--matching", metavar="TEXT", default="", show_default=False, help="Run only cases whose name has this text.")
 @option("--engine", type=click.Choice(["auto", "sail", "spark"]), default="sail", help="The engine of the runs.")
