@@ -110,22 +110,31 @@ def _is_optional(group: Sequence[Sample], field: str, cells: Cells) -> bool:
 
 
 def _doubts(source: SourceGuess) -> Iterator[Doubt]:
-    of_files = Counter((one.place, one.text) for sample in source.samples for one in sample.doubts)
-    for (place, text), count in of_files.items():
-        where = "" if len(source.samples) == 1 else f"{count} of {len(source.samples)} files: " if count > 1 else ""
+    yield from _of_files(source)
+    yield from _of_bad_records(source)
+    if not source.whole:
+        yield Doubt(source.name, f"only the first {source.records:,} records were looked at: later ones may have other values")
+    elif source.records == 0:
+        yield Doubt(source.name, "no file has a record, so that all columns are strings and there is no key")
+    for column in source.columns if source.records else ():
+        yield from (Doubt(f"{source.name}.{column.name}", text) for text in column.guess.doubts)
+
+
+def _of_files(source: SourceGuess) -> Iterator[Doubt]:
+    """What the files leave open, each doubt once, with the number of its files."""
+    found = Counter((one.place, one.text) for sample in source.samples for one in sample.doubts)
+    for (place, text), count in found.items():
+        where = f"{count} of {len(source.samples)} files: " if count > 1 and len(source.samples) > 1 else ""
         yield Doubt(f"{source.name}.{place}" if place else source.name, f"{where}{text}")
+
+
+def _of_bad_records(source: SourceGuess) -> Iterator[Doubt]:
+    """The records of each file that cannot be read."""
     for sample in source.samples:
         where = f"{sample.path.name}: " if len(source.samples) > 1 else ""
         bad, reason = sample.malformed
         if bad:
             yield Doubt(source.name, f"{where}{bad:,} of {sample.records + bad:,} records cannot be read ({reason}): {'it is' if bad == 1 else 'they are'} rejected")
-    if not source.whole:
-        yield Doubt(source.name, f"only the first {source.records:,} records were looked at: later ones may have other values")
-    elif source.records == 0:
-        yield Doubt(source.name, "no file has a record, so that all columns are strings and there is no key")
-    for column in source.columns:
-        if source.records:
-            yield from (Doubt(f"{source.name}.{column.name}", text) for text in column.guess.doubts)
 
 
 # -- files
