@@ -8,12 +8,11 @@ from typing import Any
 
 from errata.inspect.dlq import Letters, Trigger
 from errata.pages.paging import Part, cut_out, part
+from errata.pages.record_forms import Pairs, fields_of_form
 from errata.pages.values import MOST_COLUMNS, Shown, short, shown
 
 Row = Mapping[str, Any]
 TRIGGERS, LETTERS = 50, 25
-MOST_FIELD = 1000
-"""The number of characters of a field that a form takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +40,8 @@ class Letter:
     group: str
     fields: tuple[tuple[str, Shown], ...]
     raw: str
-    key: tuple[tuple[str, str], ...]
-    values: tuple[tuple[str, str], ...]
+    key: Pairs
+    values: Pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +80,8 @@ def _letter(letters: Letters, row: Row) -> Letter:
     )  # fmt: skip
 
 
-def _correctable(letters: Letters, row: Row, found: Mapping[str, str]) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+def _correctable(letters: Letters, row: Row, found: Mapping[str, str]) -> tuple[Pairs, Pairs]:
     """What names the record, and what may be changed; nothing of a record that could not be read, or that a form cannot hold."""
-    if not found or not row["source"] or row["raw"] or any(len(text) > MOST_FIELD for text in found.values()):
+    if not found or not row["source"] or row["raw"]:
         return (), ()
-    named = letters.key_columns(row["source"])
-    key = tuple((name, found.get(name, "")) for name in named or found)
-    return key, tuple((name, text) for name, text in found.items() if name not in (named or ()))
+    return fields_of_form(found, letters.key_columns(row["source"]))

@@ -13,6 +13,7 @@ from errata.inspect.row_keys import key_columns
 from errata.inspect.story import Behind, tree
 from errata.pages.overview import op_texts
 from errata.pages.paging import Part, cut_out, part
+from errata.pages.record_forms import Pairs, fields_of_form
 from errata.pages.values import Lines, Shown, fields, lines, short
 from errata.rendering.rows import cell
 
@@ -80,8 +81,8 @@ class Record:
     row: int | None
     versions: tuple[Version, ...]
     older: int
-    key: tuple[tuple[str, str], ...] = ()
-    values: tuple[tuple[str, str], ...] = ()
+    key: Pairs = ()
+    values: Pairs = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,13 +222,12 @@ def _record(history: History, source: str, versions: Sequence[Row]) -> Record:
     plan = history.reading.plan
     named = key_columns(plan, plan[source]) if plan is not None and source in plan.nodes else None
     texts = {column: shown_plain(value) for column, value in last["data"].items()}
-    key = tuple((column, texts.get(column, "")) for column in named or texts)
-    values = tuple((column, text) for column, text in texts.items() if column not in (named or ()))
+    corrected = plan is not None and source in plan.nodes and plan[source].is_source
+    key, values = fields_of_form(texts, named) if corrected else ((), ())
     shown_ones = tuple(
         Version(one["epoch"], one["op"], short(one["cause"], 80), short(one["reason"]), one["live"], fields(one["data"])) for one in versions[-VERSIONS:]
     )
-    fits = plan is not None and source in plan.nodes and plan[source].is_source and all(len(text) <= 1000 for _, text in (*key, *values))
-    return Record(source, short(last["file"]), last["row"], shown_ones, len(versions) - len(shown_ones), key if fits else (), values if fits else ())
+    return Record(source, short(last["file"]), last["row"], shown_ones, len(versions) - len(shown_ones), key, values)
 
 
 def restless_page(history: History) -> list[Restless]:

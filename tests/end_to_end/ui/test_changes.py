@@ -79,6 +79,35 @@ def test_a_correction_is_shown_first_and_then_made(visit, folder):
     assert folder.violations() == []
 
 
+KEYED = """
+pipeline: { name: notes }
+error_handling: { strategy: continue, dlq: { path: out/rejected.csv } }
+nodes:
+  - type: source
+    name: notes
+    config: { name: notes, type: csv, path: notes.csv, merge: { strategy: snapshot, primary_key: [id] }, schema: [{ name: id, type: int }, { name: note, type: string }, { name: qty, type: string }] }
+  - { type: transform, name: counted, input: notes, config: { cxl: "emit qty = qty.to_int()" } }
+  - { type: output, name: out, input: counted, config: { name: out, type: csv, path: out/notes.csv } }
+"""
+
+
+def as_a_browser(fields):
+    """What a browser sends of the fields of a form: one line of what is typed, and lines of what is hidden as CR LF."""
+    return {name: "".join(text.splitlines()) if name.startswith("set.") else "\r\n".join(text.splitlines()) for name, text in fields.items()}
+
+
+def test_a_correction_leaves_a_value_of_several_lines_as_it_was(tmp_path):
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", KEYED)
+    folder.write("notes.csv", 'id,note,qty\n1,"first\nsecond",?\n2,plain,4\n')
+    folder.run()
+    visit = Visit(folder, writes=True)
+    [form] = forms(trigger(visit, "cannot convert '?' to Int"), "/actions/correct")
+    sent = as_a_browser(form) | {"set.qty": "3", "reason": "counted again"}
+    assert "is committed" in visit.job(visit.send("/actions/correct", token=sent.pop("form_token"), **sent)).text
+    assert [(row["id"], row["note"], row["qty"]) for row in folder.rows("out/notes.csv")] == [("1", "first\nsecond", "3"), ("2", "plain", "4")]
+
+
 def test_a_group_is_tried_again(visit, folder):
     shutil.copytree(EXAMPLE / "repaired", folder.path / "data", dirs_exist_ok=True)
     page = trigger(visit, "cannot convert 'one' to Int")
