@@ -7,7 +7,7 @@ import click
 
 from errata.cli.help import Command
 from errata.cli.parameters import common_options
-from errata.core.failures import Exit, Usage
+from errata.core.failures import Exit, LibraryMissing
 
 if TYPE_CHECKING:
     from errata.editor import server
@@ -40,7 +40,7 @@ def command(quiet: bool, verbose: int, no_color: bool, log: str | None) -> int:
 
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
-        raise Usage(f"errata lsp needs the library {missing[0]}, which is not installed", help="pip install 'errata[lsp]'")
+        raise LibraryMissing.of_extra("errata lsp", missing[0], "lsp")
     handler = logging.FileHandler(log, encoding="utf-8") if log else logging.StreamHandler(sys.stderr)
     logging.basicConfig(handlers=[handler], level=logging.DEBUG if verbose else logging.WARNING, force=True)
     try:

@@ -17,7 +17,8 @@ def test_the_error_names_the_extra(call, monkeypatch: pytest.MonkeyPatch) -> Non
     real = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name, *more: None if name == "pygls" else real(name, *more))
     code, _, errors = call("lsp")
-    assert code == 64
+    assert code == 1
+    assert "errata lsp needs the library pygls, which is not installed" in errors
     assert "pip install 'errata[lsp]'" in errors
 
 
