@@ -37,6 +37,7 @@ from errata.core.options import Correction, EngineKind, EngineOptions, LogFilter
 from errata.plan.opening import Choices, open_pipeline, pipeline_name, state_place
 from errata.plan.pipeline import LoadedPipeline
 from errata.plan.plan import Plan
+from errata.plan.reached_tables import reach
 from errata.project.texts import SAVED, Texts
 from errata.project.workspace import find_workspace
 from errata.yaml import read_yaml
@@ -130,7 +131,7 @@ def stored(path: str | Path, state: str | None = None) -> Snapshot | None:
     found = re.search(r"^pipeline:\s*(?:\n(?:[ \t]+.*\n)*?[ \t]+|\{(?:[^}]*,)?\s*)name:[ \t]*[\"']?([A-Za-z0-9_.-]+)", text, re.MULTILINE)
     if not found:
         return None
-    place = state_place(found[1], find_workspace(file), state)
+    place = _reached_state(found[1], file, state)
     reading = Snapshot(found[1], place, None)
     return reading if reading.head is not None else None
 
@@ -139,14 +140,22 @@ def state_for(path: str | Path, state: str | None = None) -> State:
     """Where the state of a pipeline file is, whether the file can be planned or not. Raises PipelineErrors for a file that cannot be read."""
     file = Path(path)
     name = pipeline_name(read_yaml(file, env=process_environment(None)).value)
-    return state_place(name, find_workspace(file), state)
+    return _reached_state(name, file, state)
+
+
+def _reached_state(name: str, file: Path, state: str | None) -> State:
+    """Where the state of a pipeline is. This process reaches it as its connection says. Raises PipelineErrors (E602)."""
+    workspace = find_workspace(file)
+    place = state_place(name, workspace, state)
+    reach([] if place.connection is None else [place.connection], workspace)
+    return place
 
 
 class Pipeline:
     """A pipeline that was planned without errors: what `errata.load` gives, and what commands call."""
 
     def __init__(self, loaded: LoadedPipeline, planned: Callable[[Mapping[str, GivenRows]], LoadedPipeline] | None = None) -> None:
-        self.loaded = loaded
+        self._loaded = loaded
         self._planned = planned
 
     @classmethod
@@ -155,19 +164,24 @@ class Pipeline:
         return load(definition, **settings)
 
     @property
+    def loaded(self) -> LoadedPipeline:
+        """The plan and its state, which this process reaches by the pipeline's own connections, whatever was loaded since."""
+        return self._loaded.reached()
+
+    @property
     def plan(self) -> Plan:
         """The nodes in order."""
-        return self.loaded.plan
+        return self._loaded.plan
 
     @property
     def state(self) -> State:
         """Where the tables and the ledger lie."""
-        return self.loaded.state
+        return self._loaded.state
 
     @property
     def diagnostics(self) -> Sequence[Diagnostic]:
         """Warnings of the plan."""
-        return self.loaded.diagnostics
+        return self._loaded.diagnostics
 
     @property
     def node_names(self) -> Sequence[str]:
@@ -261,7 +275,8 @@ class Pipeline:
 
     def snapshot(self) -> Snapshot:
         """The last committed epoch, read only."""
-        return snapshot.Snapshot(self.loaded.name, self.state, self.plan)
+        loaded = self.loaded
+        return snapshot.Snapshot(loaded.name, loaded.state, loaded.plan)
 
     def live(self, node: str, at: int | None = None) -> DataFrame:
         """The live rows of a node, now or at an epoch: its data columns, in no particular order."""
@@ -355,7 +370,7 @@ class Pipeline:
         Raises:
             Failure: The run would fail.
         """
-        loaded = self.loaded if state is None else replace(self.loaded, state=state)
+        loaded = (self._loaded if state is None else replace(self._loaded, state=state)).reached()
         return forecast.forecast(loaded, options or RunOptions(), nodes, rows)
 
     def explain_field(self, node: str, parameter: str) -> str:

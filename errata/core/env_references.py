@@ -4,12 +4,13 @@ They are replaced inside single values, after the structure of the file is known
 never becomes structure. References in comments are ignored.
 """
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+
+from storage.stores.connections import given_environment
 
 MASK = "\ue000"
 """The character that replaces each character of a reference while the structure is read."""
@@ -92,9 +93,9 @@ def redacted(text: str) -> str:
 
 
 def process_environment(name: str | None = None) -> dict[str, str]:
-    """Return the process's variables. An active environment (`--env`) is added as ERRATA_ENV and CLINKER_ENV."""
+    """Return the process's variables, without what connections set. An active environment (`--env`) is added as ERRATA_ENV and CLINKER_ENV."""
     given = {} if name is None else {"ERRATA_ENV": name, "CLINKER_ENV": name}
-    return {**os.environ, **given}
+    return {**given_environment(), **given}
 
 
 def references(text: str) -> dict[int, Reference]:

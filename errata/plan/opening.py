@@ -15,7 +15,7 @@ from errata.core.env_references import note_secret, process_environment
 from errata.plan.own_files import ProtectedFiles, check_targets
 from errata.plan.pipeline import LoadedPipeline
 from errata.plan.planner import Draft, finished, make_draft
-from errata.plan.reached_tables import reach, reach_tables
+from errata.plan.reached_tables import check_tables, reach_tables
 from errata.plan.source_inputs import fetched_below
 from errata.project.channels.files import find_channel, load_channel
 from errata.project.channels.overlay import Overlay, apply
@@ -79,7 +79,8 @@ class OpenedPipeline:
             raise AssertionError("a file that is no pipeline has a diagnostic")
         plan = finished(draft, self.document, self.findings)
         plan = replace(plan, workspace=self.workspace, files=(self.file, *([Path(self.overlay.file)] if self.overlay else [])))
-        self.findings.diagnostics.extend(reach_tables(plan, self.state, self.workspace))
+        reach_tables(plan, self.state)
+        self.findings.diagnostics.extend(check_tables(plan, self.state))
         self.findings.diagnostics.extend(check_targets(ProtectedFiles(plan, self.state, inputs=False), self.document))
         raise_errors(self.findings.diagnostics)
         return LoadedPipeline(plan, self.state, tuple(self.findings.diagnostics), self.document)
@@ -117,10 +118,7 @@ def open_pipeline(file: Path, choices: Choices, findings: Findings | None = None
 def state_place(name: str, workspace: Workspace, given: str | None) -> State:
     """Return where the state of a pipeline is: what was given goes before the environment, that before the workspace's file."""
     stores = workspace.stores(process_environment(None))
-    found = state_of(name, workspace.folder, named=given or os.environ.get("ERRATA_STATE") or None, configured=workspace.settings.state.path, stores=stores)
-    if found.connection is not None:
-        reach(found.connection, workspace)
-    return found
+    return state_of(name, workspace.folder, named=given or os.environ.get("ERRATA_STATE") or None, configured=workspace.settings.state.path, stores=stores)
 
 
 def pipeline_name(value: Any) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from errata.core.diagnostics import Diagnostic, raise_errors
 from errata.plan.own_files import ProtectedFiles, check_targets
 from errata.plan.plan import Plan
+from errata.plan.reached_tables import reach_tables
 from errata.plan.restored_nodes import with_returned
 from errata.yaml import Document
 from storage.state.entry import Entry
@@ -35,6 +36,11 @@ class LoadedPipeline:
     def name(self) -> str:
         """The pipeline's name."""
         return self.plan.settings.name
+
+    def reached(self) -> LoadedPipeline:
+        """The same pipeline, whose state and tables this process reaches now as its connections say. Raises PipelineErrors for a value that is not there (E602)."""
+        reach_tables(self.plan, self.state)
+        return self
 
     def head(self) -> Entry | None:
         """The ledger's last entry, None before the first run."""

@@ -24,6 +24,7 @@ from errata.plan.pipeline import LoadedPipeline
 from errata.project.model import Notify
 from errata.telemetry.run_end import Ended
 from storage.delta.changelog_table import ChangelogTable
+from storage.stores.connections import given_environment
 
 VERSION: Final = 1
 """The version of the message."""
@@ -167,7 +168,7 @@ def _posted(notify: Notify, body: bytes, name: str) -> str | None:
 def _commanded(notify: Notify, body: bytes, folder: Path) -> str | None:
     """Run a command with a message on its standard input; what went wrong."""
     try:
-        done = subprocess.run(list(notify.command or ()), input=body, cwd=folder, capture_output=True, timeout=notify.timeout, check=False)
+        done = subprocess.run(list(notify.command or ()), input=body, cwd=folder, env=given_environment(), capture_output=True, timeout=notify.timeout, check=False)
     except subprocess.TimeoutExpired:
         return f"it took longer than {notify.timeout:g} s"
     except (OSError, ValueError) as error:

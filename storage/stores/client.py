@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, TypeVar
 from storage import durable
 from storage.errors import ConnectionFault, StorageError
 from storage.lazy_obstore import obstore
-from storage.stores.connections import StoreConnection
+from storage.stores.connections import StoreConnection, reading_for
 
 __all__ = ["PART_BYTES", "Bucket", "Changed", "Facts", "StoreFailed", "Unconditional", "bucket_of"]
 
@@ -255,7 +255,8 @@ def _client(bucket: Bucket, config: tuple[tuple[str, Any], ...], *, fresh: bool)
             given = {key: settings.pop(key, None) for key in ("access_key_id", "secret_access_key", "session_token")}
             provider: Any = _provider(given) if given["access_key_id"] else None
             root = f"s3://{bucket.root.partition('://')[2]}" if bucket.root.startswith("s3a://") else bucket.root
-            _clients[key] = obstore.store.from_url(root, config=settings, client_options=options, retry_config=retries, **({"credential_provider": provider} if provider else {}))
+            with reading_for(connection):
+                _clients[key] = obstore.store.from_url(root, config=settings, client_options=options, retry_config=retries, **({"credential_provider": provider} if provider else {}))
         return _clients[key]
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +15,7 @@ from typing import Any, Final
 from storage.errors import ConnectionFault
 from storage.uris import SCHEMES, is_object
 
-__all__ = ["SECRET_KEYS", "STORE_KEYS", "StoreConnection", "Stores", "of_environment", "reach_by_environment", "takes"]
+__all__ = ["SECRET_KEYS", "STORE_KEYS", "StoreConnection", "Stores", "given_environment", "of_environment", "reach_by_environment", "reading_for", "takes"]
 
 SECRET_KEYS: Final = ("secret_access_key", "session_token", "account_key", "service_account")
 """Settings that are named (`env:`, `file:`), never written."""
@@ -93,13 +95,17 @@ class StoreConnection:
         return self.allow_http or (by_environment and self.environment.get(variable, "").lower() in ("1", "true", "yes"))
 
     def variables(self) -> dict[str, str | None]:
-        """The environment variables by which delta-rs and engines reach the store; None for one that must not be set. Raises ConnectionFault (E602)."""
+        """The environment variables by which delta-rs and engines reach the store; None for one that must not be set.
+
+        What the connection leaves to the environment is not among them. Raises ConnectionFault (E602).
+        """
         names, given = _VARIABLES.get(self._kind, {}), dict(self.settings)
         found: dict[str, str | None] = {variable: self._value(key, given[key]) for key, variable in names.items() if key in given}
-        if "AWS_ACCESS_KEY_ID" in found:
-            found.setdefault("AWS_SESSION_TOKEN", None)
-        for key, asked in (("ALLOW_HTTP", self.allow_http), ("SKIP_SIGNATURE", self.skip_signature)):
-            found |= {f"{_PREFIXES.get(self._kind, 'AWS')}_{key}": "true"} if asked else {}
+        if "AWS_ACCESS_KEY_ID" in found:  # its own credentials alone
+            found = {"AWS_SECRET_ACCESS_KEY": None, "AWS_SESSION_TOKEN": None, **found}
+        for key, asked, settled in (("ALLOW_HTTP", self.allow_http, "endpoint" in given), ("SKIP_SIGNATURE", self.skip_signature, bool(given.keys() & {*SECRET_KEYS}))):
+            if asked or settled:
+                found[f"{_PREFIXES.get(self._kind, 'AWS')}_{key}"] = "true" if asked else None
         return found
 
     @property
@@ -146,13 +152,61 @@ def of_environment(uri: str) -> StoreConnection:
     return StoreConnection("of the environment", "/".join(uri.split("/")[:3]))
 
 
-def reach_by_environment(connection: StoreConnection) -> None:
-    """Set the variables by which delta-rs and engines, also in processes that this one starts, reach a store as a connection does. Raises ConnectionFault (E602)."""
-    for name, value in connection.variables().items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
+_changed: dict[str, tuple[str | None, str | None]] = {}
+"""The variables that connections changed: what each was before, and what it was set to."""
+_changing = threading.Lock()
+
+
+def given_environment() -> dict[str, str]:
+    """The environment as the process has it from outside, without what connections set in it."""
+    found = dict(os.environ)
+    for name, (before, after) in tuple(_changed.items()):
+        if found.get(name) == after:  # else somebody else has changed it since
+            found.pop(name, None)
+            found |= {} if before is None else {name: before}
+    return found
+
+
+def reach_by_environment(connections: Iterable[StoreConnection]) -> None:
+    """Set the variables by which delta-rs and engines, also in processes that this one starts, reach stores as connections do, of each kind the last one.
+
+    Variables that were set for other connections get back what they were before. Raises ConnectionFault (E602); then they are all as before.
+    """
+    with _changing:
+        given, wanted = given_environment(), dict[str, str | None]()
+        try:
+            for connection in {one.place.partition("://")[0]: one for one in connections}.values():
+                wanted |= connection.variables()
+        except ConnectionFault:
+            wanted = {}
+            raise
+        finally:
+            for name, value in ({name: given.get(name) for name in _changed} | wanted).items():
+                _set(name, value)
+            _changed.clear()
+            _changed.update({name: (given.get(name), value) for name, value in wanted.items()})
+
+
+@contextmanager
+def reading_for(connection: StoreConnection) -> Iterator[None]:
+    """While a library reads from the environment what a connection leaves to it, take away what other connections set there."""
+    with _changing:
+        given, now = given_environment(), dict(os.environ)
+        foreign = set() if not _changed else _changed.keys() - connection.variables().keys()
+        try:
+            for name in foreign:
+                _set(name, given.get(name))
+            yield
+        finally:
+            for name in foreign:
+                _set(name, now.get(name))
+
+
+def _set(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from unittest import mock
 import pytest
 
 from storage.stores import client
+from storage.stores.connections import reach_by_environment
 from tests.support.lakes import Lake
 from tests.support.object_stores import KEY, SECRET, Faults, TestBucket, proxied
 from tests.support.pipelines import Folder
@@ -21,6 +22,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(client, "PAUSE", 0.001)
     with mock.patch.dict(os.environ, LAKE_KEY=KEY, LAKE_SECRET=SECRET):
         yield
+        reach_by_environment([])
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import time
 import pytest
 
 from errata.core.failures import Busy, StorageFailed
+from errata.core.options import EngineOptions, RunOptions
 from storage import durable
 from storage.durable import Moment
 from storage.state.location import State
@@ -56,6 +57,16 @@ def test_a_state_in_the_bucket(far: Lake) -> None:
         assert command(*words(far, name))[0] == 0
     code, out, _ = command(*words(far, "show", "report", "--format", "csv"))
     assert (code, out.splitlines()[1:]) == (0, ["1,10", "2,25"])
+
+
+def test_another_pipeline_that_was_loaded_since_changes_nothing(far: Lake) -> None:
+    loaded = far.folder.load()
+    other = Lake(far.folder.__class__(far.folder.path / "other"), far.bucket, far.faults)
+    other.pipeline(state="other", path="out/other.csv")
+    other.folder.write("errata.toml", other.folder.text("errata.toml").replace(far.bucket.endpoint, "http://127.0.0.1:1"))
+    other.folder.load()
+    assert loaded.run(RunOptions(engine=EngineOptions("sail"))).epoch == 1
+    assert far.report() == ROWS
 
 
 def test_tables_in_the_bucket_are_written_and_followed(far: Lake) -> None:

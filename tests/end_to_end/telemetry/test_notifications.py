@@ -5,16 +5,21 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from errata.core.diagnostics import PipelineErrors
+from errata.project.model import Notify
+from errata.telemetry.notifications import _commanded
+from storage.stores.connections import StoreConnection, reach_by_environment
 from tests.support.json_service import Answer, Asked, serving
 from tests.support.pipelines import Folder, command, standing_in
 
@@ -150,6 +155,17 @@ def test_a_command_gets_the_message(tmp_path: Path) -> None:
     made = folder(tmp_path, json.dumps({"command": [sys.executable, "-c", program]}))
     assert run(tmp_path) == (0, [])
     assert json.loads(made.text("told.json"))["outcome"] == "changed"
+
+
+def test_a_command_does_not_get_the_secrets_of_a_connection(tmp_path: Path) -> None:
+    program = "import os, pathlib; pathlib.Path('told').write_text(str(dict(os.environ)))"
+    settings = Notify.model_validate({"command": [sys.executable, "-c", program]})
+    with mock.patch.dict(os.environ, FROM_OUTSIDE="is-there"):
+        reach_by_environment([StoreConnection("lake", "s3://lake", (("access_key_id", "key"), ("secret_access_key", "of-a-lake")))])
+        said = _commanded(settings, b"", tmp_path)
+        reach_by_environment([])
+    told = (tmp_path / "told").read_text()
+    assert (said, "is-there" in told, "of-a-lake" in told) == (None, True, False)
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from errata.core.diagnostics import PipelineErrors
+from errata.plan.reached_tables import _reached_by
 from errata.project.workspace import read_workspace
 from storage.errors import ConnectionFault
 from storage.stores.client import Bucket, bucket_of
-from storage.stores.connections import StoreConnection, Stores
+from storage.stores.connections import StoreConnection, Stores, given_environment, of_environment, reach_by_environment, reading_for
 from storage.stores.places import ObjectPath, Places
 from tests.support.pipelines import Folder, command
 
@@ -62,11 +67,11 @@ def test_a_step_up_leads_nowhere() -> None:
         (
             "s3://b", {"endpoint": "https://m", "region": "eu", "access_key_id": "env:K", "secret_access_key": "env:S"},
             {"endpoint": "https://m", "region": "eu", "access_key_id": SECRETS["K"], "secret_access_key": SECRETS["S"]},
-            {"AWS_ENDPOINT_URL": "https://m", "AWS_REGION": "eu", "AWS_ACCESS_KEY_ID": SECRETS["K"], "AWS_SECRET_ACCESS_KEY": SECRETS["S"], "AWS_SESSION_TOKEN": None},
+            {"AWS_ENDPOINT_URL": "https://m", "AWS_REGION": "eu", "AWS_ACCESS_KEY_ID": SECRETS["K"], "AWS_SECRET_ACCESS_KEY": SECRETS["S"], "AWS_SESSION_TOKEN": None, "AWS_ALLOW_HTTP": None, "AWS_SKIP_SIGNATURE": None},
         ),
-        ("s3://b", {"access_key_id": "k", "session_token": "env:T"}, {"access_key_id": "k", "session_token": "session"}, {"AWS_ACCESS_KEY_ID": "k", "AWS_SESSION_TOKEN": "session"}),
-        ("az://c", {"account_name": "n", "account_key": "env:A"}, {"account_name": "n", "account_key": SECRETS["A"]}, {"AZURE_STORAGE_ACCOUNT_NAME": "n", "AZURE_STORAGE_ACCOUNT_KEY": SECRETS["A"]}),
-        ("gs://b", {"service_account": "env:A"}, {"service_account_key": SECRETS["A"]}, {"GOOGLE_SERVICE_ACCOUNT_KEY": SECRETS["A"]}),
+        ("s3://b", {"access_key_id": "k", "session_token": "env:T"}, {"access_key_id": "k", "session_token": "session"}, {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": None, "AWS_SESSION_TOKEN": "session", "AWS_SKIP_SIGNATURE": None}),
+        ("az://c", {"account_name": "n", "account_key": "env:A"}, {"account_name": "n", "account_key": SECRETS["A"]}, {"AZURE_STORAGE_ACCOUNT_NAME": "n", "AZURE_STORAGE_ACCOUNT_KEY": SECRETS["A"], "AZURE_SKIP_SIGNATURE": None}),
+        ("gs://b", {"service_account": "env:A"}, {"service_account_key": SECRETS["A"]}, {"GOOGLE_SERVICE_ACCOUNT_KEY": SECRETS["A"], "GOOGLE_SKIP_SIGNATURE": None}),
     ],
 )  # fmt: skip
 def test_what_the_libraries_get(url: str, settings: dict[str, str], config: dict[str, str], variables: dict[str, str | None]) -> None:
@@ -74,6 +79,102 @@ def test_what_the_libraries_get(url: str, settings: dict[str, str], config: dict
     assert connection.config() == config
     assert connection.variables() == variables
     assert not url.startswith(("s3", "az")) or repr(Bucket(url, connection)._client(fresh=False)).startswith(("S3Store", "AzureStore"))
+
+
+@pytest.fixture
+def outside() -> Iterator[None]:
+    """The environment of a process to which nothing but a region was given; all of it comes back."""
+    with mock.patch.dict(os.environ):
+        for name in [name for name in os.environ if name.startswith("AWS_")]:
+            del os.environ[name]
+        os.environ["AWS_REGION"] = "outside"
+        yield
+        reach_by_environment([])
+
+
+def reached(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The variables by which tables are reached."""
+    return {name.removeprefix("AWS_"): value for name, value in environment.items() if name.startswith("AWS_")}
+
+
+A = StoreConnection(
+    "a", "s3://a", (("endpoint", "http://minio.a"), ("region", "ra"), ("access_key_id", "ka"), ("secret_access_key", "env:S"), ("session_token", "env:T")), allow_http=True, environment=SECRETS
+)
+B = StoreConnection("b", "s3://b", (("access_key_id", "kb"), ("secret_access_key", "env:A")), environment=SECRETS)
+REACHED_A = {"ENDPOINT_URL": "http://minio.a", "REGION": "ra", "ACCESS_KEY_ID": "ka", "SECRET_ACCESS_KEY": SECRETS["S"], "SESSION_TOKEN": SECRETS["T"], "ALLOW_HTTP": "true"}
+REACHED_B = {"REGION": "outside", "ACCESS_KEY_ID": "kb", "SECRET_ACCESS_KEY": SECRETS["A"]}
+
+
+@pytest.mark.usefixtures("outside")
+def test_a_connection_leaves_nothing_to_the_next_one() -> None:
+    for connection, wanted in ((A, REACHED_A), (B, REACHED_B), (replace(A, skip_signature=True), REACHED_A | {"SKIP_SIGNATURE": "true"}), (B, REACHED_B)):
+        reach_by_environment([connection])
+        assert (reached(), reached(given_environment())) == (wanted, {"REGION": "outside"})
+    reach_by_environment([])
+    assert reached() == {"REGION": "outside"}
+    reach_by_environment([A])
+    with pytest.raises(ConnectionFault, match="E602"):
+        reach_by_environment([store("s3://b", region="env:MISSING")])
+    assert reached() == {"REGION": "outside"}
+
+
+@pytest.mark.usefixtures("outside")
+def test_a_value_that_somebody_else_sets_stays() -> None:
+    reach_by_environment([A])
+    os.environ["AWS_REGION"] = "theirs"
+    reach_by_environment([B])
+    assert reached() == REACHED_B | {"REGION": "theirs"}
+
+
+@pytest.mark.usefixtures("outside")
+def test_a_client_of_files_takes_nothing_of_the_connection_of_tables() -> None:
+    reach_by_environment([A])
+    with reading_for(B):
+        assert reached() == {"REGION": "outside", "ACCESS_KEY_ID": "ka", "SECRET_ACCESS_KEY": SECRETS["S"], "SESSION_TOKEN": SECRETS["T"]}
+    with reading_for(of_environment("s3://c")):
+        assert reached() == {"REGION": "outside"}
+    with reading_for(A):
+        assert reached() == REACHED_A
+    assert reached() == REACHED_A
+
+
+@pytest.mark.usefixtures("outside")
+def test_each_of_two_pipelines_is_reached_by_its_own_connection(tmp_path: Path) -> None:
+    os.environ.update(SECRETS)
+    settings = {
+        "a": 'endpoint = "https://minio.a"\naccess_key_id = "ka"\nsecret_access_key = "env:S"',
+        "b": 'access_key_id = "kb"\nsecret_access_key = "env:A"',
+        "c": 'access_key_id = "env:AWS_ACCESS_KEY_ID"',
+    }
+    wanted = {
+        "a": {"REGION": "outside", "ENDPOINT_URL": "https://minio.a", "ACCESS_KEY_ID": "ka", "SECRET_ACCESS_KEY": SECRETS["S"]},
+        "b": REACHED_B,
+        "none": {"REGION": "outside"},
+    }
+    loaded = {}
+    for name, variables in wanted.items():
+        folder = Folder(tmp_path / name)
+        folder.write("errata.toml", f'[connections.lake]\nurl = "s3://{name}"\n{settings[name]}\n[state]\npath = "s3://{name}/state"\n' if name in settings else "")
+        folder.write(
+            "pipeline.yaml",
+            "pipeline: { name: far }\nnodes:\n"
+            "  - { type: source, name: rows, config: { name: rows, type: csv, path: in.csv, schema: [{ name: id, type: int }] } }\n"
+            "  - { type: output, name: out, input: rows, config: { name: out, type: csv, path: out.csv } }\n",
+        )
+        loaded[name] = folder.load()
+        assert reached() == variables
+    for name in ("a", "b", "none", "a"):
+        loaded[name].snapshot()
+        assert reached() == wanted[name]
+    (tmp_path / "b" / "errata.toml").write_text(f'[connections.lake]\nurl = "s3://b"\n{settings["c"]}\n[state]\npath = "s3://b/state"\n')
+    with pytest.raises(PipelineErrors, match="AWS_ACCESS_KEY_ID, which is not set"):
+        Folder(tmp_path / "b").load()
+    assert reached() == wanted["none"]
+
+
+def test_tables_of_one_run_have_one_connection() -> None:
+    assert len({_reached_by(one) for one in (A, replace(A, name="c", url="s3://c"))}) == 1
+    assert len({_reached_by(one) for one in (A, B, replace(A, allow_http=False), replace(A, skip_signature=True))}) == 4
 
 
 def test_secrets_are_in_no_representation_and_no_pickle() -> None:
