@@ -14,15 +14,20 @@ import yaml
 
 from changelog.columns import column
 from errata.core.failures import Usage
+from errata.core.files import replace_file
 from errata.core.options import Correction
 from errata.inspect.snapshot import Snapshot
 from errata.inspect.why import value_is
+from errata.plan.expectations import written_input
 from errata.plan.pipeline import LoadedPipeline
 from errata.plan.plan import Node
+from errata.yaml import parse_yaml
+from operators.corrections.correction import cell_text
 from operators.corrections.operator import Corrections
+from storage.uris import below
 from storage.values.python_rows import dictionaries
 
-FILE = "by-hand.yaml"
+FILE = "manual.yaml"
 """The file that is made where a pattern names the files."""
 
 
@@ -59,21 +64,21 @@ def save(pipeline: LoadedPipeline, correction: Correction, notes: Mapping[str, s
         raise Usage(f"node '{node.name}' names records by {', '.join(operator.key)}", help=f"give {' '.join(f'--key {name}=...' for name in operator.key)}")
     row = _record(pipeline, node, correction)
     for one in operator.active:
-        same = one.key == {name: str(_plain(row[name])) for name in operator.key}
+        same = one.key == {name: cell_text(row[name]) for name in operator.key}
         if same and (one.column is None or not correction.changes or one.column in correction.changes):
             raise Usage(f"{one.shown} is corrected at {one.written.place} already", help="edit it there, or give it status: withdrawn")
     change = {"set": {name: {"from": _plain(row[name]), "to": _given(text, row[name])} for name, text in correction.changes.items()}} if correction.changes else {"retract": True}
     entry = {"key": {name: _plain(row[name]) for name in operator.key}, **change, "reason": correction.reason, **{name: note for name, note in notes.items() if note}}
     text = yaml.safe_dump([entry], sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
     path = _file(pipeline, node)
-    saved = Saved(path, path.relative_to(pipeline.plan.settings.folder).as_posix(), text)
+    saved = Saved(path, below(str(path), pipeline.plan.settings.folder), text)
     if not dry:
         _append(saved)
     return saved
 
 
 def _node(pipeline: LoadedPipeline, source: str) -> Node:
-    found = [node for node in pipeline.plan.of_kind("corrections") if node.inputs[0][0] == source]
+    found = [node for node in pipeline.plan.of_kind("corrections") if written_input(pipeline.plan, node) == source]
     if not found:
         raise Usage(f"no corrections node reads '{source}'", help="add one behind the source: type: corrections, config: { path: corrections/*.yaml, key: [...] }")
     return found[0]
@@ -124,7 +129,7 @@ def _file(pipeline: LoadedPipeline, node: Node) -> Path:
     if not any(sign in pattern for sign in "*?["):
         path = folder / pattern
         if path.suffix.lower() not in (".yaml", ".yml"):
-            raise Usage(f"'{pattern}' is no YAML file", help="add the correction to it by hand, or name a pattern: path: corrections/*")
+            raise Usage(f"'{pattern}' is no YAML file", help="write the correction into it, or name a pattern: path: corrections/*")
         return path
     name = str(Path(pattern).parent / FILE)
     if not fnmatch(name, pattern) or any(sign in str(Path(pattern).parent) for sign in "*?["):
@@ -133,9 +138,10 @@ def _file(pipeline: LoadedPipeline, node: Node) -> Path:
 
 
 def _append(saved: Saved) -> None:
-    """Write the file anew beside its place, and rename it over it."""
-    saved.path.parent.mkdir(parents=True, exist_ok=True)
+    """Add the entry to the file, which stays a list of YAML. Raises Usage where it would be none."""
     before = saved.path.read_text(encoding="utf-8") if saved.path.exists() else ""
-    beside = saved.path.with_name(f".{saved.path.name}.tmp")
-    beside.write_text(before + ("" if not before or before.endswith("\n") else "\n") + saved.text, encoding="utf-8")
-    beside.replace(saved.path)
+    text = before + ("" if not before or before.endswith("\n") else "\n") + saved.text
+    document = parse_yaml(text, file=str(saved.path), env={})
+    if not isinstance(document.value, list) or any(one.is_error for one in document.diagnostics):
+        raise Usage(f"'{saved.name}' cannot be extended", help="write its corrections as a list whose lines begin with '- key:'")
+    replace_file(saved.path, text)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, cast
 
 from changelog.ops import SYMBOLS, Op
 from errata.api.pipeline import Pipeline, load
@@ -18,10 +18,21 @@ from errata.core.diagnostics import PipelineErrors, did_you_mean
 from errata.core.events import RunResult
 from errata.core.failures import Failure, Usage
 from errata.core.options import EngineKind, EngineOptions, RunOptions
+from operators.output.operator import Output
 from storage.formats import FormatError
 
 DEAD = ("category", "detail", "trigger", "source", "file", "row", "stage", "route")
 """Columns of dead letters beside the fields of the sources."""
+
+
+def _require_inside(pipeline: Pipeline) -> None:
+    """Raise Usage for an output that would lie outside of the case's folder."""
+    for node in pipeline.plan.of_kind("output"):
+        output = cast("Output", node.operator)
+        places = (output.table,) if output.in_database else output.target_keys
+        outside = next((place for place in places if output.in_database or "://" in place or Path(place).is_absolute()), None)
+        if outside is not None:
+            raise Usage(f"output '{node.name}' writes {outside}, which is outside of the case's folder", help="give the case a channel or variables under which the output is a file below the pipeline")
 
 
 @dataclass(slots=True)
@@ -64,9 +75,10 @@ class CaseRun:
     def _executed(self, step: Step) -> tuple[int, str, Pipeline | None]:
         """Exit code and message of the run, and the pipeline where it could be planned."""
         self.result, pipeline = None, None
-        options = RunOptions(EngineOptions(self.engine), full_refresh=step.full_refresh, max_retract_share=self.max_retract_share)
+        options = RunOptions(EngineOptions(self.engine), full_refresh=step.full_refresh, max_retract_share=self.max_retract_share, notify=False)
         try:
             pipeline = load(self.pipeline, base_dir=self.folder, state=str(self.folder / ".errata"), **self.settings)
+            _require_inside(pipeline)
             self.result = pipeline.run(options, inputs=self.given)
         except PipelineErrors as errors:
             return 1, "; ".join(f"{one.code}: {one.message}" for one in errors.diagnostics if one.is_error), None

@@ -39,6 +39,7 @@ class RunOptions:
         error_threshold: Stop above this number of rejected records; 0 is no limit.
         max_retract_share: Stop where more than this share of a source's rows would be retracted.
         reopen: Whether rows of closed periods may change.
+        notify: Whether the receivers of notifications hear about it.
         wait: Wait for the lock of another run.
         listener: Receives the run's events.
         execution_id: The name of the run, where the command has made it already.
@@ -57,6 +58,7 @@ class RunOptions:
     ephemeral: bool = False
     max_retract_share: float | None = None
     reopen: bool = False
+    notify: bool = True
     wait: bool = False
     listener: Callable[[Event], None] = ignore
     execution_id: str | None = None

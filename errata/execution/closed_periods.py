@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from changelog.columns import column
+from changelog.frames import of_keys
 from changelog.lazy_imports import F
 from changelog.ops import SYMBOLS, Op
 from cxl import Program, spark
@@ -39,7 +40,7 @@ def guard_closed(plan: Plan, options: RunOptions, run: RunState, prior: Entry | 
         prior: The last committed epoch, also one that a full refresh replaces; None before the first run.
 
     Returns:
-        By output how many op rows of closed periods go through, since they were reopened.
+        By output how many rows of closed periods change, since they were reopened.
 
     Raises:
         Stopped: Rows of a closed period would change, and nobody reopened it.
@@ -52,7 +53,7 @@ def guard_closed(plan: Plan, options: RunOptions, run: RunState, prior: Entry | 
         if options.full_refresh and not options.reopen:
             raise Stopped(f"output '{node.name}' has closed periods, which a full refresh would publish again", help="--reopen lets it")
         rows = None if options.full_refresh else _changed(run, node, closed)
-        count = 0 if rows is None else int(rows.where(F.col("_op") != int(Op.CORRECT_FROM)).count())
+        count = 0 if rows is None else int(rows.select("_key").distinct().count())
         if rows is None or not count:
             continue
         if not options.reopen:
@@ -63,7 +64,10 @@ def guard_closed(plan: Plan, options: RunOptions, run: RunState, prior: Entry | 
 
 
 def _changed(run: RunState, node: Node, closed: Program) -> DataFrame | None:
-    """The op rows of this run of an output whose image is in a closed period; None where the output does not change."""
+    """The op rows of this run of the keys that have an image in a closed period; None where the output does not change.
+
+    Where nobody can say whether a row is in one, it counts as closed.
+    """
     delta = run.net_delta(node)
     if delta is None:
         return None
@@ -71,7 +75,8 @@ def _changed(run: RunState, node: Node, closed: Program) -> DataFrame | None:
     ready, context = prepare(accepted(delta.as_frame()), closed.reads_system, node.operator.output, run.values_of(node))
     value, failed = spark.column(closed.expression, context)
     meets = F.coalesce(value, F.lit(False))
-    return ready.where(meets if failed is None else meets & ~failed)
+    closed_keys = ready.where(meets if failed is None else meets | failed).select("_key").distinct()
+    return of_keys(ready, closed_keys, "_key")
 
 
 def _shown(run: RunState, node: Node, rows: DataFrame) -> Iterator[str]:

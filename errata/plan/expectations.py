@@ -157,3 +157,11 @@ def _checking(node: Node) -> Iterator[ExpectNode]:
     config = node.spec.config
     if isinstance(config, ExpectNode) and config.role != "measure":
         yield config
+
+
+def written_input(plan: Plan, node: Node) -> str:
+    """The node that the first input of a node is written to read: not the gates of expectations that lie between."""
+    name = node.inputs[0][0]
+    while isinstance(config := plan[name].spec.config, ExpectNode) and config.role in GATES:
+        name = config.of
+    return name

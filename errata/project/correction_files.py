@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -20,12 +21,16 @@ from errata.project.validation import model_problems
 from errata.yaml import Document, read_yaml
 from operators.core.settings import NodeSpec, PipelineSettings
 from operators.corrections.entries import CorrectionEntry, EntryPath, WrittenCorrection
+from storage.files.discovery import FileQuery, PathRefused, discover
+from storage.files.errors import InputError
+from storage.formats.xlsx.read import opened
 
 TEXT, SHEETS, YAML = (".csv",), (".xlsx", ".xlsm", ".ods"), (".yaml", ".yml")
 _WORDS: Final = ("column", "from", "to", "retract", "reason", "author", "ticket", "status")
 """Columns of a table of corrections. All other columns belong to the key; `key.NAME` is a name for them too."""
 _TRUE: Final = ("true", "yes", "1")
 MOST_BYTES: Final = 64 << 20
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
 
 
 def read_corrections(specs: Iterable[NodeSpec], settings: PipelineSettings, findings: Findings) -> dict[str, Sequence[WrittenCorrection]]:
@@ -43,8 +48,7 @@ class _Files:
 
     def entries(self) -> Iterator[WrittenCorrection]:
         """All corrections, by file and in the order of each."""
-        for path in self._paths():
-            name = path.relative_to(self.settings.folder).as_posix() if path.is_relative_to(self.settings.folder) else str(path)
+        for path, name in self._found():
             if path.suffix.lower() in YAML:
                 yield from self._of_yaml(path, name)
             elif path.suffix.lower() in (*TEXT, *SHEETS):
@@ -52,18 +56,16 @@ class _Files:
             else:
                 self._refuse(f"'{name}' is no file of corrections", "its name ends in .yaml, .csv or .xlsx")
 
-    def _paths(self) -> list[Path]:
-        text = str(self.spec.config.path)
-        if not any(sign in text for sign in "*?["):
-            if not (self.settings.folder / text).is_file():
-                self._refuse(f"there is no file '{text}'", "make it, empty if there is nothing to correct, or name a pattern such as corrections/*.yaml")
-                return []
-            return [self.settings.folder / text]
+    def _found(self) -> list[tuple[Path, str]]:
+        """The files, each with its name below the pipeline's folder."""
+        text, pattern = str(self.spec.config.path), any(sign in self.spec.config.path for sign in "*?[")
+        query = FileQuery(glob=text, on_no_match="skip") if pattern else FileQuery(path=text)
         try:
-            return sorted(path for path in self.settings.folder.glob(text) if path.is_file() and not path.name.startswith("."))
-        except (ValueError, NotImplementedError) as error:
-            self._refuse(f"'{text}' is no pattern of files: {error}")
+            found = discover(query, self.settings.folder, allow_absolute=self.settings.allow_absolute_paths)
+        except (PathRefused, InputError) as error:
+            self._refuse(str(error), "make the file, empty if there is nothing to correct, or name a pattern such as corrections/*.yaml")
             return []
+        return [(one.path, one.name) for one in found if isinstance(one.path, Path) and not one.path.name.startswith(".")]
 
     def _refuse(self, message: str, help_text: str | None = None) -> None:
         self.findings.node(self.spec.document, self.spec.path, self.spec.name).report("E480", message, ("config", "path"), help=help_text)
@@ -139,16 +141,24 @@ class _UnreadableError(Exception):
 _Row = tuple[int, Mapping[str, Any], Origin, Span]
 
 
-def _cells(path: Path) -> Iterator[_Row]:
-    """The rows of a CSV file; empty cells are null."""
+def _content(path: Path) -> bytes:
+    """The bytes of a table."""
     try:
         if path.stat().st_size > MOST_BYTES:
             raise _UnreadableError(f"it is larger than {MOST_BYTES >> 20} MB")
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise _UnreadableError(str(error) if isinstance(error, OSError) else "it is no UTF-8", "save it as CSV in UTF-8") from None
+        return path.read_bytes()
+    except OSError as error:
+        raise _UnreadableError(error.strerror or str(error)) from None
+
+
+def _cells(path: Path) -> Iterator[_Row]:
+    """The rows of a CSV file; empty cells are null."""
+    try:
+        text = _content(path).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise _UnreadableError("it is no UTF-8", "save it as CSV in UTF-8") from None
     origin = TextOrigin(text, str(path))
-    starts = [0, *(at + 1 for at, sign in enumerate(text) if sign == "\n")]
+    starts = [0, *(found.end() for found in _LINE_END.finditer(text))]
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         header: list[str] | None = None
@@ -158,7 +168,7 @@ def _cells(path: Path) -> Iterator[_Row]:
             if not any(row):
                 continue
             if header is None:
-                header = [name.strip() for name in row]
+                header = _named([name.strip() for name in row])
                 continue
             if len(row) > len(header):
                 raise _UnreadableError(f"line {line} has {len(row)} cells, the header {len(header)}")
@@ -166,6 +176,14 @@ def _cells(path: Path) -> Iterator[_Row]:
             yield line, dict(zip(header, [cell or None for cell in row], strict=False)), origin, span
     except csv.Error as error:
         raise _UnreadableError(f"line {reader.line_num}: {error}") from None
+
+
+def _named(header: list[str]) -> list[str]:
+    """The names of a header. Raises _UnreadableError where one stands twice."""
+    twice = next((name for at, name in enumerate(header) if name and name in header[:at]), None)
+    if twice is not None:
+        raise _UnreadableError(f"the column '{twice}' is there twice")
+    return header
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,17 +206,17 @@ def _sheet(path: Path) -> Iterator[_Row]:
     """The rows of a workbook's first sheet."""
     if find_spec("fastexcel") is None:
         raise _UnreadableError("workbooks need the library fastexcel, which is not installed", "pip install 'errata[excel]'")
-    import fastexcel
-
     try:
-        sheet = fastexcel.read_excel(path).load_sheet(0, header_row=None)
-        table = sheet.to_arrow().to_pylist()
-    except (fastexcel.FastExcelError, OSError) as error:
+        _, book = opened(_content(path), path.name)
+        table = book.load_sheet(0, header_row=None).to_arrow().to_pylist()
+    except InputError as error:
+        raise _UnreadableError(str(error), "save it as .xlsx, without a password") from None
+    except ValueError as error:
         raise _UnreadableError(" ".join(str(error).split())[:200], "save it as .xlsx, without a password") from None
     rows = [(at, list(row.values())) for at, row in enumerate(table, 1)]
     if not rows:
         return
-    header = ["" if name is None else str(name).strip() for name in rows[0][1]]
+    header = _named(["" if name is None else str(name).strip() for name in rows[0][1]])
     for at, values in rows[1:]:
         if any(value not in (None, "") for value in values):
             yield at, {name: _plain(value) for name, value in zip(header, values, strict=True) if name}, _SheetRow(str(path), at), Span(0, 1)

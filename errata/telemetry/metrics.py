@@ -103,7 +103,7 @@ def measured(pipeline: LoadedPipeline, options: RunOptions, run: Callable[[RunOp
         run: Makes the run with options whose listener also counts events.
     """
     places = Places.of(pipeline, options)
-    if not places.any and (not pipeline.plan.model.notify or options.ephemeral):
+    if not places.any and not _notifies(pipeline, options):
         return run(options)
     state = Measured(datetime.now(UTC), monotonic())
     with _reported(places, pipeline, options, state) as heard:
@@ -136,8 +136,13 @@ def _reported(places: Places, pipeline: LoadedPipeline, options: RunOptions, sta
         _append(places.lineage, lambda: lineage.end(datetime.now(UTC), ended), options)
         if ended.exit_code != DEFECT and places.any:
             _write(places, _content(pipeline, options, state, ended), options)
-        if ended.exit_code not in (DEFECT, INTERRUPTED) and pipeline.plan.model.notify and not options.ephemeral:
+        if ended.exit_code not in (DEFECT, INTERRUPTED) and _notifies(pipeline, options):
             _notify(pipeline, options, state, ended)
+
+
+def _notifies(pipeline: LoadedPipeline, options: RunOptions) -> bool:
+    """Whether somebody hears about the run."""
+    return bool(pipeline.plan.model.notify) and options.notify and not options.ephemeral
 
 
 def _notify(pipeline: LoadedPipeline, options: RunOptions, state: Measured, ended: Ended) -> None:

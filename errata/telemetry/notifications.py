@@ -124,14 +124,18 @@ def send_all(run: Run, warn: Callable[[str], None]) -> None:
 
     def send(number: int, notify: Notify, message: Mapping[str, Any]) -> None:
         body = redacted(json.dumps(message, ensure_ascii=False, default=str)).encode()
-        fault = _posted(notify, body, run.execution_id) if notify.url is not None else _commanded(notify, body, folder)
+        try:
+            fault = _posted(notify, body, run.execution_id) if notify.url is not None else _commanded(notify, body, folder)
+        except (OSError, RuntimeError, ValueError) as error:
+            fault = f"{type(error).__name__}: {error}"
         faults[number] = fault or ""
 
     threads = [Thread(target=send, args=(number, *one), daemon=True) for number, one in enumerate(asked)]
+    began = monotonic()
     for thread in threads:
         thread.start()
     for number, (thread, (notify, _)) in enumerate(zip(threads, asked, strict=True)):
-        thread.join(notify.timeout + 1)
+        thread.join(max(began + notify.timeout + 1 - monotonic(), 0))
         fault = faults.get(number, f"it took longer than {notify.timeout:g} s")
         if fault:
             warn(f"W490: {_name(notify)} was not notified: {redacted(fault)[:_MOST_TOLD]}")

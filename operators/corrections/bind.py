@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date, datetime
 from typing import Any, Final
 
 import orjson
@@ -21,7 +20,7 @@ from operators.core.registry import node_type
 from operators.core.row_type import CK, RowType, key_type
 from operators.core.settings import NodeSpec, check_path
 from operators.corrections.config import CorrectionsConfig
-from operators.corrections.correction import Correction
+from operators.corrections.correction import Correction, cell_text
 from operators.corrections.entries import EntryPath, WrittenCorrection
 from operators.corrections.operator import Corrections
 from storage.values.coerce import coerce
@@ -90,7 +89,7 @@ class _Cells:
         for name, value in (cell for written in entries for cell in _given(written, key)):
             type_ = row.data.get(name)
             if value is not None and type_ is not None and not type_.is_dynamic and type_.kind is not Kind.STRING:
-                texts.setdefault(type_name(type_), {})[_text(value)] = None
+                texts.setdefault(type_name(type_), {})[cell_text(value)] = None
         found: dict[tuple[str, str], Any] = {}
         for kind, several in texts.items():
             read = coerce(pa.array(list(several), pa.string()), kind, date_formats)
@@ -131,7 +130,7 @@ class _Reading:
         if key is None or any(cell is None for _, cell in cells):
             return
         lookup = encode_key(key, [key_type(self.row.data[name]) for name in self.key])
-        shown = {name: _text(value) for name, value in zip(self.key, key, strict=True)}
+        shown = {name: cell_text(value) for name, value in zip(self.key, key, strict=True)}
         if entry.retract:
             yield Correction(written, lookup, shown)
         for name, cell in cells:
@@ -173,7 +172,7 @@ class _Reading:
             return "" if written.in_table and type_.kind is Kind.STRING else None
         if type_.is_dynamic:
             return _json(value)
-        text = _text(value)
+        text = cell_text(value)
         if type_.kind is Kind.STRING:
             return text
         found = self.cells.values[type_name(type_), text]
@@ -197,12 +196,6 @@ def _doubled(made: Sequence[Correction]) -> Iterator[Diagnostic]:
             help_text = "remove one, or give it status: withdrawn"
             yield one.written.error(place, "E483", f"{cell} {one.shown} is corrected at {other.written.place} already", help_text)
         first.setdefault(one.column, one)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value.isoformat() if isinstance(value, date | datetime) else orjson.dumps(value).decode() if isinstance(value, dict | list) else str(value)
 
 
 def _json(value: Any) -> str:

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from errata.core.diagnostics import PipelineErrors
-from errata.core.failures import Exit
+from errata.core.failures import Exit, Usage
+from errata.core.options import Correction
 from tests.support.examples import examples
 from tests.support.pipelines import Folder, command, standing_in
 from tests.support.workbooks import workbook
@@ -202,9 +203,9 @@ def test_a_saved_correction_is_applied_by_the_next_run(tmp_path: Path) -> None:
     words = ("correct", "pipeline.yaml", "orders", "--key", "id=1", "--set", "amount=2.5", "--reason", "the shop called", "--save")
     with standing_in(tmp_path):
         code, text, _ = command(*words, "--dry-run")
-        assert (code, (tmp_path / "corrections/by-hand.yaml").exists()) == (0, False)
+        assert (code, (tmp_path / "corrections/manual.yaml").exists()) == (0, False)
         code, text, note = command(*words, "--author", "ana", "--ticket", "T-7")
-        assert (code, note) == (0, "Added to corrections/by-hand.yaml; the next run applies it.\n")
+        assert (code, note) == (0, "Added to corrections/manual.yaml; the next run applies it.\n")
         assert yaml.safe_load(text) == [
             {"key": {"id": 1}, "set": {"amount": {"from": "1.00", "to": "2.5"}}, "reason": "the shop called", "author": "ana", "ticket": "T-7"}
         ]
@@ -247,6 +248,7 @@ TABLES = {
     'id,column,from,to,reason\n1,amount,"1,2,r\n': "unexpected end of data",
     "id,column,from,to,reason\n1,amount,1,2,\n": "'reason'",
     "id,colum,from,to,reason\n1,amount,1,2,r\n": "E4",
+    "id,column,from,to,reason,from\n1,amount,1,2,r,3\n": "'from' is there twice",
 }
 
 
@@ -266,6 +268,45 @@ def test_workbooks_are_read_by_rows(tmp_path: Path) -> None:
     made.run()
     assert made.text("all.csv") == "id,region,amount\n1,N,2.50\n"
     assert [row["place"] for row in made.load().corrections()] == ["corrections/book.xlsx:2", "corrections/book.xlsx:3"]
+
+
+def test_cells_keep_their_line_ends(tmp_path: Path) -> None:
+    made = folder(tmp_path)
+    made.write("orders.csv", 'id,region,amount\n1,"a\r\nb",1\n')
+    made.write("corrections/odd.csv", 'id,column,from,to,reason\r\n1,region,"a\r\nb",N,r\r\n\r\n1,amount,1,2,r\r\n')
+    made.run()
+    assert made.text("all.csv") == "id,region,amount\n1,N,2.00\n"
+    assert [row["place"] for row in made.load().corrections()] == ["corrections/odd.csv:2", "corrections/odd.csv:5"]
+
+
+def test_no_link_leads_out_of_the_folder(tmp_path: Path) -> None:
+    made = folder(tmp_path / "project")
+    (tmp_path / "secret.yaml").write_text("- TOPSECRET\n")
+    (made.path / "corrections/link.yaml").symlink_to(tmp_path / "secret.yaml")
+    with pytest.raises(PipelineErrors) as told:
+        made.load()
+    assert "TOPSECRET" not in str(told.value)
+
+
+@pytest.mark.parametrize("text", ["[]\n", "  - {key: 2, retract: true, reason: r}\n", "- {key: 2, retract: true, reason: r}\n...\n"])
+def test_a_file_that_cannot_be_extended_stays_as_it_is(text: str, tmp_path: Path) -> None:
+    made = folder(tmp_path)
+    lay(made, {1: ("N", "1.00"), 2: ("N", "1.00")}, ())
+    made.run()
+    made.write("corrections/manual.yaml", text)
+    with pytest.raises(Usage, match="cannot be extended"):
+        made.load().save_correction(Correction("orders", {"id": "1"}, {}, "r"))
+    assert made.text("corrections/manual.yaml") == text
+
+
+def test_a_source_with_expectations_is_corrected_too(tmp_path: Path) -> None:
+    made = folder(tmp_path)
+    lay(made, {1: ("N", "1.00")}, ())
+    made.write("pipeline.yaml", PIPELINE.replace("    config:\n      name: orders\n", "    expect: [{ not_null: [region], severity: reject }]\n    config:\n      name: orders\n", 1))
+    made.run()
+    made.load().save_correction(Correction("orders", {"id": "1"}, {"amount": "2"}, "r"))
+    made.run()
+    assert made.text("all.csv") == "id,region,amount\n1,N,2.00\n"
 
 
 def test_drafts_wait_and_withdrawn_ones_make_room(tmp_path: Path) -> None:

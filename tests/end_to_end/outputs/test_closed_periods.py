@@ -58,6 +58,17 @@ def test_a_change_of_a_closed_period_ends_the_run(rows: str, lines: list[str], f
     assert folder.violations() == []
 
 
+def test_a_row_may_not_leave_its_closed_period(tmp_path: Path) -> None:
+    made = Folder(tmp_path)
+    made.write("pipeline.yaml", PIPELINE.replace("input: months", "input: bookings"))
+    made.write("in/a.csv", "id,month,v\n1,2026-09,10\n")
+    made.run()
+    made.write("in/b.csv", "id,month,v\n1,2026-10,10\n")
+    with pytest.raises(Stopped, match="1 row of closed periods") as stopped:
+        made.run()
+    assert [*stopped.value.details] == ['-C {"id":1,"month":"2026-09","v":10}', '+C {"id":1,"month":"2026-10","v":10}']
+
+
 def test_the_ledger_knows_what_was_reopened(folder: Folder) -> None:
     folder.write("in/b.csv", "id,month,v\n1,2026-09,11\n2,2026-10,25\n")
     folder.run(reopen=True)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from errata.cases.plugin import PipelineCase
 from errata.cases.running import CaseRun
 from errata.cases.tables import Table, differences, read_table
+from errata.core.failures import Exit
 from tests.support.examples import examples
 from tests.support.pipelines import Folder, command, standing_in
 
@@ -63,6 +64,18 @@ def folder(tmp_path: Path) -> Folder:
     made.write("shop.yaml", PIPELINE)
     made.write("given.csv", "id,region,amount\n1,west,7\n")
     return made
+
+
+def test_a_case_reaches_nobody_outside(folder: Folder) -> None:
+    folder.write("shop.test.yaml", "cases: [{ name: one, files: { data/orders.csv: given.csv } }]")
+    folder.write("shop.yaml", PIPELINE + f"notify: [{{ command: [touch, {folder.path / 'told'}] }}]\n")
+    assert command("test", str(folder.path))[0] == 0
+    assert not (folder.path / "told").exists()
+    folder.write("errata.toml", '[connections.real]\nurl = "sqlite:real.db"\n')
+    folder.write("shop.yaml", PIPELINE.replace("type: csv, path: out/report.csv", "type: sql, connection: real, table: report"))
+    code, out, _ = command("test", str(folder.path))
+    assert (code, "output 'report' writes real:report, which is outside of the case's folder" in out) == (Exit.VIOLATION, True)
+    assert not (folder.path / "real.db").exists()
 
 
 def test_cases_that_pass(folder: Folder) -> None:

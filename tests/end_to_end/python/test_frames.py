@@ -160,6 +160,12 @@ def test_an_ephemeral_result_keeps_its_rows_while_it_is_held(tmp_path: Path) -> 
     assert result.reader is not None
     del result
     gc.collect()
+    again = errata.load(built(), base_dir=tmp_path / "again")
+    rows = again.run(inputs={"orders": ROWS}, engine="sail", ephemeral=True)["revenue"]
+    gc.collect()
+    assert len(rows.to_dicts()) == 3
+    del rows
+    gc.collect()
     assert pipeline.head_epoch() is None
 
 
