@@ -143,7 +143,7 @@ class Places:
         """The place of such a text."""
         if not is_object(text):
             return Path(text)
-        uri, tag, size = text.split("\n")
+        uri, tag, size = text.rsplit("\n", 2)
         found = self / uri
         return found.at(tag, int(size)) if isinstance(found, ObjectPath) else found
 

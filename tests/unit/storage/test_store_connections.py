@@ -61,6 +61,15 @@ def test_a_step_up_leads_nowhere() -> None:
         Places(Path("/"), Stores((store("s3://b/in"),))) / "s3://b/in/../out.csv"
 
 
+@given(name=st.text(st.sampled_from("a \n\r%é"), min_size=1), tag=st.sampled_from(["", '"0a"', '"0a" v1']))
+def test_a_place_as_a_text_is_the_same_place(name: str, tag: str) -> None:
+    places = Places(Path("/"), Stores((store("s3://b"),)))
+    place = ObjectPath(f"s3://b/in/{name}", store("s3://b"), tag, 7)
+    found = places.read(places.text(place))
+    assert isinstance(found, ObjectPath)
+    assert (found.uri, found.tag, found.size) == (place.uri, tag, 7)
+
+
 @pytest.mark.parametrize(
     ("url", "settings", "config", "variables"),
     [
