@@ -18,7 +18,7 @@ from errata.execution.epoch import _Alone
 from storage.errors import StorageError
 from storage.state.location import State
 from storage.state.lock import LEASE_SECONDS, Claim, Held, Lease, Owner, claim
-from storage.stores.client import StoreFailed, Unconditional
+from storage.stores.client import Changed, StoreFailed, Unconditional
 from tests.support.leases import BucketInMemory, small
 
 if TYPE_CHECKING:
@@ -237,6 +237,23 @@ def test_a_store_that_honours_no_conditions_is_refused(clock: Clock, monkeypatch
             with pytest.raises(Unconditional, match="E642"):
                 clock.lease().take(MINE, wait=False)
         assert clock.bucket.facts("p/claim") is None
+
+
+def test_a_lost_answer_to_the_first_put_says_nothing_against_a_store(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    put = BucketInMemory.put
+
+    def twice(bucket: BucketInMemory, key: str, body: bytes, **given: Any) -> str:
+        put(bucket, key, body, **given)
+        return put(bucket, key, body, **given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(BucketInMemory, "put", lambda bucket, key, body, **given: (twice if body == b"1" else put)(bucket, key, body, **given))
+        clock.bucket.require_conditions("p/probe")
+    assert clock.bucket.facts("p/probe") is None
+    clock.bucket.put("p/probe", b"theirs")
+    with pytest.raises(Changed):
+        clock.bucket.require_conditions("p/probe")
+    assert small(clock.bucket, "p/probe")[0] == b"theirs"
 
 
 def test_a_place_that_does_not_answer_is_a_storage_error_and_hides_no_other(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
