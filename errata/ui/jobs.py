@@ -51,36 +51,51 @@ class Jobs:
 
     def __init__(self, work: threading.Lock) -> None:
         self._work = work
+        self._closing = threading.Event()
+        self._lock = threading.Lock()  # held for what follows
         self._known: dict[str, Job] = {}
         self._threads: list[threading.Thread] = []
 
     def begin(self, title: str, change: Work, *, trial: bool = False) -> Job:
         """Start a job and return it."""
         job = Job(token_hex(8), title, trial)
-        self._known[job.number] = job
-        for old in [one.number for one in self._known.values() if one.over][: max(0, len(self._known) - MOST_JOBS)]:
-            del self._known[old]
         thread = threading.Thread(target=contextvars.copy_context().run, args=(self._run, job, change), daemon=True)
-        self._threads = [one for one in self._threads if one.is_alive()] + [thread]
-        thread.start()
+        with self._lock:
+            self._known[job.number] = job
+            for old in [one.number for one in self._known.values() if one.over][: max(0, len(self._known) - MOST_JOBS)]:
+                del self._known[old]
+            thread.start()
+            self._threads = [one for one in self._threads if one.is_alive()] + [thread]
         return job
 
     def find(self, number: str) -> Job | None:
         """Return the job of a number."""
-        return self._known.get(number)
+        with self._lock:
+            return self._known.get(number)
 
     @property
     def running(self) -> bool:
         """Whether a job has not ended."""
-        return any(not job.over for job in self._known.values())
+        with self._lock:
+            return any(not job.over for job in self._known.values())
 
     def finish(self) -> None:
-        """Wait for the jobs that have begun."""
-        for thread in self._threads:
+        """Wait for all jobs."""
+        with self._lock:
+            threads = list(self._threads)
+        for thread in threads:
             thread.join()
+
+    def close(self) -> None:
+        """Wait for the job that is being computed. Jobs that still wait are not begun."""
+        self._closing.set()
+        self.finish()
 
     def _run(self, job: Job, change: Work) -> None:
         with self._work:
+            if self._closing.is_set():
+                job.message, job.state = "the server ended before this change began", "failed"
+                return
             job.state, job.message = "working", "a defect of Errata; the terminal has more"
             ended: Literal["done", "failed"] = "failed"
             try:

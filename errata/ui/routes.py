@@ -102,7 +102,8 @@ def application(site: Site) -> Starlette:
     routes += [Route("/static/{name}", _static, methods=["GET"]), Route("/favicon.ico", lambda _request: Response(status_code=204), methods=["GET"])]
     if site.writes:
         routes += [Route("/actions/retry", _changing(site, _retry), methods=["POST"]), Route("/actions/correct", _changing(site, _correct), methods=["POST"])]
-    missing = {404: lambda _request, _problem: _problem_page("There is no such page.", status=404), 405: lambda _request, _problem: _problem_page("This server only shows.", status=405)}
+    refusal = "This address takes no such request." if site.writes else "This server only shows."
+    missing = {404: lambda _request, _problem: _problem_page("There is no such page.", status=404), 405: lambda _request, _problem: _problem_page(refusal, status=405)}
     return Starlette(routes=routes, middleware=[Middleware(Guard, access=site.access)], exception_handlers=missing)
 
 
@@ -126,6 +127,8 @@ def _changing(site: Site, begin: Callable[[Site, Any], Job]) -> Callable[[Reques
             if not site.access.is_form_token(form.get("form_token")):
                 return _problem_page("This form is of another start of the server. Load its page again.", status=403)
             job = await run_in_threadpool(begin, site, form)
+        except Usage as problem:
+            return _failed(problem, usage=400)
         except (Failure, PipelineErrors) as problem:
             return _failed(problem)
         return RedirectResponse(site.links.page("job", number=job.number), 303)
@@ -133,10 +136,10 @@ def _changing(site: Site, begin: Callable[[Site, Any], Job]) -> Callable[[Reques
     return answered
 
 
-def _failed(problem: Exception) -> Response:
+def _failed(problem: Exception, *, usage: int = 404) -> Response:
     if isinstance(problem, PipelineErrors):
         return _problem_page("The pipeline file has errors.", detail=redacted(as_text(problem.diagnostics, color=False)), status=500)
-    status = 404 if isinstance(problem, Usage) else 503
+    status = usage if isinstance(problem, Usage) else 503
     return _problem_page(redacted(str(getattr(problem, "message", problem))), getattr(problem, "help", ""), status=status)
 
 

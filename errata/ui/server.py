@@ -69,4 +69,4 @@ def serve(reader: Reader, *, file: str, port: int, writes: bool, engine: EngineO
         announce(access.address)
         threading.Thread(target=contextvars.copy_context().run, args=(site.warm_up,), daemon=True).start()
         _Server(config).run(sockets=[open_socket])
-        site.jobs.finish()
+        site.jobs.close()

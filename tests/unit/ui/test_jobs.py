@@ -8,7 +8,7 @@ import pytest
 
 from errata.core.events import RunResult
 from errata.core.failures import Stopped
-from errata.ui.jobs import MOST_EFFECTS, Jobs
+from errata.ui.jobs import MOST_EFFECTS, Job, Jobs
 
 
 def done(job, jobs):
@@ -51,3 +51,48 @@ def test_jobs_wait_for_each_other():
     assert {first.state, second.state} == {"done"}
     assert jobs.find(first.number) is first
     assert jobs.find("other") is None
+
+
+def test_what_waits_is_not_begun_when_the_server_ends():
+    jobs, began, release, made = Jobs(threading.Lock()), threading.Event(), threading.Event(), []
+
+    def first():
+        began.set()
+        assert release.wait(30)
+        made.append("first")
+        return [], RunResult(0)
+
+    def second():
+        made.append("second")
+        return [], RunResult(0)
+
+    computed = jobs.begin("t", first)
+    assert began.wait(30)
+    waiting = jobs.begin("t", second)
+    ends = threading.Thread(target=jobs.close, daemon=True)
+    ends.start()
+    ends.join(0.05)
+    assert ends.is_alive()
+    release.set()
+    ends.join(30)
+    assert not ends.is_alive()
+    assert (made, computed.state, waiting.state) == (["first"], "done", "failed")
+    assert "ended before" in waiting.message
+
+
+def test_jobs_may_begin_at_the_same_time(monkeypatch):
+    """Other threads begin jobs while one looks for old jobs."""
+    jobs, looked = Jobs(threading.Lock()), []
+
+    def over(job):
+        if not looked:
+            looked.append(job)
+            other = threading.Thread(target=jobs.begin, args=("other", lambda: ([], RunResult(0))), daemon=True)
+            other.start()
+            other.join(0.2)
+        return job.state in ("done", "failed")
+
+    monkeypatch.setattr(Job, "over", property(over))
+    jobs.begin("t", lambda: ([], RunResult(0)))
+    assert looked
+    jobs.finish()
