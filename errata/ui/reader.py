@@ -118,6 +118,7 @@ class Reader:
         try:
             pipeline = self._load()
         except PipelineErrors as errors:
+            self._files = list(dict.fromkeys([*self._files, *(Path(one.file) for one in errors.diagnostics if one.file)]))
             reading = self._stored()
             if reading is None:
                 raise
@@ -146,6 +147,6 @@ def _stamp(files: Iterable[Path]) -> Stamp:
         try:
             told = file.stat()
             found.append((str(file), told.st_size, told.st_mtime_ns))
-        except OSError:
+        except (OSError, ValueError):
             found.append((str(file), -1, -1))
     return tuple(found)

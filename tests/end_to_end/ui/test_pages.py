@@ -10,6 +10,7 @@ import pytest
 
 from errata.core.options import EngineOptions
 from tests.support.audited import PIPELINE, project, with_history
+from tests.support.pipelines import Folder
 from tests.support.sites import Visit
 
 ADDRESSES = ["/", "/calendar", "/output", "/output?name=runs", "/runs", "/letters", "/expectations", "/restless", "/next", "/node?name=lines", "/changes?node=totals&epoch=1", "/live?epoch=3"]
@@ -205,6 +206,33 @@ def test_a_new_epoch_and_an_edit_show_without_a_restart(tmp_path: Path) -> None:
     assert "the pipeline file has errors" in visit.page("/next").text
     assert "Nothing is rejected" in visit.page("/letters").text
     folder.write("pipeline.yaml", PIPELINE)
+    assert "has errors" not in visit.page("/").text
+
+
+USING = """
+pipeline: { name: p }
+nodes:
+  - { type: source, name: orders, config: { name: orders, type: csv, path: orders.csv, schema: [{ name: amount, type: float }] } }
+  - { type: composition, name: reduced, use: with_tax.comp.yaml, input: orders, config: { rate: 0.05 } }
+  - { type: output, name: out, input: reduced, config: { name: out, type: csv, path: out.csv } }
+"""
+BODY = """
+composition: { name: with_tax, requires: [{ name: amount, type: float }], params: [{ name: rate, type: float }] }
+nodes:
+  - { type: transform, name: taxed, input: input, config: { cxl: "emit tax = amount * $vars.rate" } }
+"""
+
+
+def test_a_composition_that_was_wrong_at_the_start_is_read_again(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", USING)
+    folder.write("with_tax.comp.yaml", BODY)
+    folder.write("orders.csv", "amount\n1\n")
+    folder.run()
+    folder.write("with_tax.comp.yaml", BODY.replace("amount *", "amount.trim() *"))
+    visit = Visit(folder)
+    assert "The pipeline file has errors" in visit.page("/").text
+    folder.write("with_tax.comp.yaml", BODY)
     assert "has errors" not in visit.page("/").text
 
 
