@@ -13,6 +13,8 @@ from typing import Any, cast
 import yaml
 
 from changelog.columns import column
+from changelog.lazy_imports import pa
+from cxl.types.types import Kind, type_name
 from errata.core.failures import Usage
 from errata.core.files import replace_file
 from errata.core.options import Correction
@@ -25,6 +27,7 @@ from errata.yaml import parse_yaml
 from operators.corrections.correction import cell_text
 from operators.corrections.operator import Corrections
 from storage.uris import below
+from storage.values.coerce import coerce
 from storage.values.python_rows import dictionaries
 
 FILE = "manual.yaml"
@@ -67,6 +70,8 @@ def save(pipeline: LoadedPipeline, correction: Correction, notes: Mapping[str, s
         same = one.key == {name: cell_text(row[name]) for name in operator.key}
         if same and (one.column is None or not correction.changes or one.column in correction.changes):
             raise Usage(f"{one.shown} is corrected at {one.written.place} already", help="edit it there, or give it status: withdrawn")
+    for name, text in correction.changes.items():
+        _require_value(pipeline, node, name, text)
     change = {"set": {name: {"from": _plain(row[name]), "to": _given(text, row[name])} for name, text in correction.changes.items()}} if correction.changes else {"retract": True}
     entry = {"key": {name: _plain(row[name]) for name in operator.key}, **change, "reason": correction.reason, **{name: note for name, note in notes.items() if note}}
     text = yaml.safe_dump([entry], sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
@@ -75,6 +80,15 @@ def save(pipeline: LoadedPipeline, correction: Correction, notes: Mapping[str, s
     if not dry:
         _append(saved)
     return saved
+
+
+def _require_value(pipeline: LoadedPipeline, node: Node, name: str, text: str) -> None:
+    """Raise Usage for a value that the node would refuse."""
+    operator, type_ = cast("Corrections", node.operator), node.operator.inputs[0].data[name]
+    if name in operator.key:
+        raise Usage(f"'{name}' names the record", help="retract the record, and let the source bring another")
+    if not type_.is_dynamic and type_.kind is not Kind.STRING and coerce(pa.array([text], pa.string()), type_name(type_), pipeline.plan.settings.date_formats).failed is not None:
+        raise Usage(f"'{text}' is no {type_name(type_.base)}, as '{name}' is")
 
 
 def _node(pipeline: LoadedPipeline, source: str) -> Node:

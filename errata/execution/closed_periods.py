@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MOST_SHOWN: Final = 20
 """How many changed rows a message shows."""
-HELP: Final = "--reopen lets them through; errata plan --diff shows them"
+HELP: Final = "--reopen of errata run, correct and revert lets them through"
 
 
 def guard_closed(plan: Plan, options: RunOptions, run: RunState, prior: Entry | None) -> dict[str, int]:

@@ -19,6 +19,7 @@ from errata.core.diagnostics import Diagnostic, from_cxl
 from errata.project.findings import Findings
 from errata.project.validation import model_problems
 from errata.yaml import Document, read_yaml
+from errata.yaml.nodes import Scalar
 from operators.core.settings import NodeSpec, PipelineSettings
 from operators.corrections.entries import CorrectionEntry, EntryPath, WrittenCorrection
 from storage.files.discovery import FileQuery, PathRefused, discover
@@ -88,7 +89,7 @@ class _Files:
                 self.findings.diagnostics.extend(model_problems(error, document, (at,), CorrectionEntry, node=self.spec.name))
                 continue
             spans = dict(_spans(document, at, entry))
-            yield WrittenCorrection(entry, name, origin.locate(spans[()].start).line, origin, spans)
+            yield WrittenCorrection(entry, name, origin.locate(spans[()].start).line, origin, spans, texts=dict(_texts(document, at, entry)))
 
     # -- tables
 
@@ -106,6 +107,8 @@ class _Files:
                 self.findings.diagnostics.append(written)
 
     def _of_row(self, cells: Mapping[str, Any], name: str, line: int, origin: Origin, span: Span) -> WrittenCorrection | Diagnostic:
+        if cells.get("column") and "to" not in cells:
+            return from_cxl(CxlDiagnostic("E480", "the table has no column 'to'", span, help="an empty cell of it is null", origin=origin), node=self.spec.name)
         key = {given.removeprefix("key."): value for given, value in cells.items() if given not in _WORDS}
         value: dict[str, Any] = {word: cells[word] for word in ("reason", "author", "ticket", "status") if cells.get(word) not in (None, "")}
         value |= {"key": key, "retract": str(cells.get("retract") or "").strip().lower() in _TRUE}
@@ -118,6 +121,15 @@ class _Files:
             told = f"'{first['loc'][-1] if first['loc'] else 'the row'}': {first['msg'][:1].lower()}{first['msg'][1:]}"
             return from_cxl(CxlDiagnostic("E480", told, span, help="a row has the columns of the key, and column, from, to, reason", origin=origin), node=self.spec.name)
         return WrittenCorrection(entry, name, line, origin, {(): span}, in_table=True)
+
+
+def _texts(document: Document, at: int, entry: CorrectionEntry) -> Iterator[tuple[EntryPath, str]]:
+    """The unquoted values of an entry as they are written."""
+    keys: list[EntryPath] = [("key", name) for name in entry.key] if isinstance(entry.key, Mapping) else [("key",)]
+    for path in (*keys, *(("set", name, side) for name in entry.set for side in ("from", "to"))):
+        node = document.node_at((at, *path))
+        if isinstance(node, Scalar) and not node.style and not node.substitutions and node.value is not None:
+            yield path, node.parsed
 
 
 def _spans(document: Document, at: int, entry: CorrectionEntry) -> Iterator[tuple[EntryPath, Span]]:
@@ -170,7 +182,7 @@ def _cells(path: Path) -> Iterator[_Row]:
             if header is None:
                 header = _named([name.strip() for name in row])
                 continue
-            if len(row) > len(header):
+            if len(row) != len(header):
                 raise _UnreadableError(f"line {line} has {len(row)} cells, the header {len(header)}")
             span = Span(starts[line - 1], starts[line - 1] + len(origin.line_text(line)))
             yield line, dict(zip(header, [cell or None for cell in row], strict=False)), origin, span

@@ -115,8 +115,9 @@ def _rows(data: bytes, delimiter: str, quote: str) -> list[list[str]]:
 
 def split_record(text: str, delimiter: str, quote: str) -> list[str]:
     """Return the cells of one record."""
-    from csv import reader
+    from csv import field_size_limit, reader
 
+    field_size_limit(max(field_size_limit(), len(text)))
     return next(iter(reader([text], delimiter=delimiter, quotechar=quote)), [])
 
 

@@ -101,10 +101,11 @@ class Run:
         sources = {one["node"]: one for one in self.changes([node.name for node in plan.of_kind("source")])}
         names = [node.name for node in plan.of_kind("source") if node.name in sources or node.name in self.delivered]
         differ = {name: sum(sources[name][kind] for kind in ("added", "removed", "corrected")) if name in sources else 0 for name in names}
-        result = self.ended.result
+        head = self.pipeline.head()
+        epoch, rejected = (head.epoch, int(head.counters.get("rejected", 0))) if head is not None else (None, 0)
         return {
-            "version": VERSION, "pipeline": plan.settings.name, "outcome": outcome, "exit_code": self.ended.exit_code, "epoch": result.epoch, "execution_id": self.execution_id,
-            "started": self.started.isoformat(), "finished": self.finished.isoformat(), "error": self.ended.error, "rejected": result.rejected, "nodes": changes,
+            "version": VERSION, "pipeline": plan.settings.name, "outcome": outcome, "exit_code": self.ended.exit_code, "epoch": epoch, "execution_id": self.execution_id,
+            "started": self.started.isoformat(), "finished": self.finished.isoformat(), "error": self.ended.error, "rejected": rejected, "nodes": changes,
             "sources": [{"node": name, "delivered": self.delivered.get(name, 0), "differ": differ[name], "causes": causes.get(name, {})} for name in names],
         }  # fmt: skip
 

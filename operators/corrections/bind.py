@@ -86,10 +86,10 @@ class _Cells:
     def of(cls, entries: Sequence[WrittenCorrection], key: Sequence[str], row: RowType, date_formats: Sequence[str]) -> _Cells:
         """The values of all texts that entries have for columns of plain types."""
         texts: dict[str, dict[str, None]] = {}
-        for name, value in (cell for written in entries for cell in _given(written, key)):
+        for name, value, text in (cell for written in entries for cell in _given(written, key)):
             type_ = row.data.get(name)
             if value is not None and type_ is not None and not type_.is_dynamic and type_.kind is not Kind.STRING:
-                texts.setdefault(type_name(type_), {})[cell_text(value)] = None
+                texts.setdefault(type_name(type_), {})[text] = None
         found: dict[tuple[str, str], Any] = {}
         for kind, several in texts.items():
             read = coerce(pa.array(list(several), pa.string()), kind, date_formats)
@@ -98,13 +98,20 @@ class _Cells:
         return cls(found)
 
 
-def _given(written: WrittenCorrection, key: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    """The values of an entry with the columns that they are for."""
+def _given(written: WrittenCorrection, key: Sequence[str]) -> Iterator[tuple[str, Any, str]]:
+    """The values of an entry with the columns that they are for, and their texts."""
     given = written.entry.key
-    yield from given.items() if isinstance(given, Mapping) else [(name, given) for name in key]
+    for name in given if isinstance(given, Mapping) else key[:1]:
+        value, place = (given[name], ("key", name)) if isinstance(given, Mapping) else (given, ("key",))
+        yield name, value, _as_written(written, place, value)
     for name, change in written.entry.set.items():
-        yield name, change.before
-        yield name, change.after
+        for side, value in (("from", change.before), ("to", change.after)):
+            yield name, value, _as_written(written, ("set", name, side), value)
+
+
+def _as_written(written: WrittenCorrection, place: EntryPath, value: Any) -> str:
+    """The text of a value."""
+    return written.texts.get(place) or cell_text(value)
 
 
 @dataclass(slots=True)
@@ -172,7 +179,7 @@ class _Reading:
             return "" if written.in_table and type_.kind is Kind.STRING else None
         if type_.is_dynamic:
             return _json(value)
-        text = cell_text(value)
+        text = _as_written(written, place if place in written.texts else place[:1] if place[0] == "key" else place, value)
         if type_.kind is Kind.STRING:
             return text
         found = self.cells.values[type_name(type_), text]

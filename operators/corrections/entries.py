@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import Field
@@ -45,6 +45,7 @@ class WrittenCorrection:
         line: The line, or the row of a sheet, from 1.
         origin: The text of the file.
         spans: The places of parts of the entry; the place of the whole under `()`.
+        texts: The unquoted values of YAML as they are written: a number or a zip code may not be rounded or shortened on the way.
         in_table: Whether it is a row of a table, where an empty cell of a string column is the empty text, as in CSV sources.
     """
 
@@ -54,6 +55,7 @@ class WrittenCorrection:
     origin: Origin
     spans: Mapping[EntryPath, Span]
     in_table: bool = False
+    texts: Mapping[EntryPath, str] = field(default_factory=dict)
 
     @property
     def place(self) -> str:

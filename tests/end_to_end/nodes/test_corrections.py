@@ -248,6 +248,8 @@ TABLES = {
     'id,column,from,to,reason\n1,amount,"1,2,r\n': "unexpected end of data",
     "id,column,from,to,reason\n1,amount,1,2,\n": "'reason'",
     "id,colum,from,to,reason\n1,amount,1,2,r\n": "E4",
+    "id,column,from,reason\n1,amount,1,r\n": "no column 'to'",
+    "id,column,from,to,reason\n1,amount,1\n": "line 2 has 3 cells",
     "id,column,from,to,reason,from\n1,amount,1,2,r,3\n": "'from' is there twice",
 }
 
@@ -277,6 +279,26 @@ def test_cells_keep_their_line_ends(tmp_path: Path) -> None:
     made.run()
     assert made.text("all.csv") == "id,region,amount\n1,N,2.00\n"
     assert [row["place"] for row in made.load().corrections()] == ["corrections/odd.csv:2", "corrections/odd.csv:5"]
+
+
+def test_unquoted_values_stay_as_they_are_written(tmp_path: Path) -> None:
+    made = folder(tmp_path)
+    made.write("pipeline.yaml", PIPELINE.replace("precision: 10", "precision: 38"))
+    made.write("orders.csv", "id,region,amount\n1,N,12345678901234567.89\n2,007,1\n")
+    entries = "- {key: 1, set: {amount: {from: 12345678901234567.89, to: 98765432109876543.21}}, reason: r}\n"
+    made.write("corrections/even.yaml", entries + "- {key: 2, set: {region: {from: 007, to: 01234}, amount: {from: 1.00, to: 1.10}}, reason: r}\n")
+    made.run()
+    assert made.text("all.csv") == "id,region,amount\n1,N,98765432109876543.21\n2,01234,1.10\n"
+
+
+@pytest.mark.parametrize("changes", [{"amount": "abc"}, {"id": "9"}, {"region": "${HOME}"}])
+def test_what_the_next_run_would_refuse_is_not_saved(changes: dict[str, str], tmp_path: Path) -> None:
+    made = folder(tmp_path)
+    lay(made, {1: ("N", "1.00")}, ())
+    made.run()
+    with pytest.raises(Usage):
+        made.load().save_correction(Correction("orders", {"id": "1"}, changes, "r"))
+    assert not (made.path / "corrections/manual.yaml").exists()
 
 
 def test_no_link_leads_out_of_the_folder(tmp_path: Path) -> None:
