@@ -66,20 +66,29 @@ def save(pipeline: LoadedPipeline, correction: Correction, notes: Mapping[str, s
     if set(correction.key) != set(operator.key):
         raise Usage(f"node '{node.name}' names records by {', '.join(operator.key)}", help=f"give {' '.join(f'--key {name}=...' for name in operator.key)}")
     row = _record(pipeline, node, correction)
-    for one in operator.active:
-        same = one.key == {name: cell_text(row[name]) for name in operator.key}
-        if same and (one.column is None or not correction.changes or one.column in correction.changes):
-            raise Usage(f"{one.shown} is corrected at {one.written.place} already", help="edit it there, or give it status: withdrawn")
+    _require_new(operator, row, correction)
     for name, text in correction.changes.items():
         _require_value(pipeline, node, name, text)
-    change = {"set": {name: {"from": _plain(row[name]), "to": _given(text, row[name])} for name, text in correction.changes.items()}} if correction.changes else {"retract": True}
-    entry = {"key": {name: _plain(row[name]) for name in operator.key}, **change, "reason": correction.reason, **{name: note for name, note in notes.items() if note}}
-    text = yaml.safe_dump([entry], sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
+    text = yaml.safe_dump([_entry(operator, row, correction, notes)], sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
     path = _file(pipeline, node)
     saved = Saved(path, below(str(path), pipeline.plan.settings.folder), text)
     if not dry:
         _append(saved)
     return saved
+
+
+def _require_new(operator: Corrections, row: Mapping[str, Any], correction: Correction) -> None:
+    """Raise Usage where an active correction says something about the record already."""
+    for one in operator.active:
+        same = one.key == {name: cell_text(row[name]) for name in operator.key}
+        if same and (one.column is None or not correction.changes or one.column in correction.changes):
+            raise Usage(f"{one.shown} is corrected at {one.written.place} already", help="edit it there, or give it status: withdrawn")
+
+
+def _entry(operator: Corrections, row: Mapping[str, Any], correction: Correction, notes: Mapping[str, str | None]) -> dict[str, Any]:
+    """The correction as YAML has it."""
+    change = {"set": {name: {"from": _plain(row[name]), "to": _given(text, row[name])} for name, text in correction.changes.items()}} if correction.changes else {"retract": True}
+    return {"key": {name: _plain(row[name]) for name in operator.key}, **change, "reason": correction.reason, **{name: note for name, note in notes.items() if note}}
 
 
 def _require_value(pipeline: LoadedPipeline, node: Node, name: str, text: str) -> None:
