@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from errata.core.diagnostics import Diagnostic
@@ -56,7 +57,7 @@ class Session:
     def put(self, file: str, text: str) -> None:
         """Take the text of a file that is open. What depends on it has to be checked again."""
         if file not in self.texts:
-            self._users.clear()
+            self._users = {}
         self.texts[file] = text
         self._stale |= {file, *self._dependents(file)}
 
@@ -76,7 +77,7 @@ class Session:
 
     def changed_on_disk(self, files: Iterable[str]) -> None:
         """Note that files changed that may not be open."""
-        self._users.clear()
+        self._users = {}
         for file in files:
             self._stale |= self._dependents(file)
 
@@ -149,25 +150,32 @@ class Session:
     # Answers ----------------------------------------------------------------------------------------------------------------
 
     def owner(self, file: str) -> str:
-        """Return the file whose check says most of a file: of a composition or a module the pipeline that uses it."""
+        """Return the file whose check says most of a file: of a composition or a module the pipeline that uses it. May look through the workspace."""
+        return self._known_owner(file) or self._user(file) or file
+
+    def _known_owner(self, file: str) -> str | None:
+        """The owner of a file where it is known; None where the workspace has to be looked through."""
         if self.kind(file) not in ("composition", "cxl"):
             return file
-        known = sorted(one for one, analysis in list(self._found.items()) if one != file and file in analysis.files)
-        return known[0] if known else self._user(file) or file
+        known = min((one for one, analysis in list(self._found.items()) if one != file and file in analysis.files), default=None)
+        users = self._users
+        return (users[file] or file) if known is None and file in users else known
 
     def last(self, file: str) -> Analysis | None:
-        """Return what was last known of a file, of a text that could be read."""
-        owner = self.owner(file)
+        """Return what was last known of a file, of a text that could be read. Looks at nothing else."""
+        owner = self._known_owner(file) or file
         return self._good.get(owner) or self._found.get(owner) or self._found.get(file)
 
     def current(self, file: str) -> Analysis | None:
-        """Return what was found in the current text of a file; None where a check is due."""
-        owner = self.owner(file)
-        return None if owner in self._stale else self._found.get(owner)
+        """Return what was found in the current text of a file; None where a check is due, or its owner is not known yet."""
+        owner = self._known_owner(file)
+        return None if owner is None or owner in self._stale else self._found.get(owner)
 
     def view(self, file: str) -> View:
-        """Return a file with what is known of it now; checks it where that is due."""
-        analysis = self.current(file) or self.check(self.owner(file))
+        """Return a file with what is known of it now; checks it where that is due. May look through the workspace."""
+        owner = self.owner(file)
+        analysis = None if owner in self._stale else self._found.get(owner)
+        analysis = analysis or self.check(owner)
         kept = self._names.get(analysis.file)
         names = kept[1] if kept is not None and kept[0] is analysis else names_of(analysis)
         self._names[analysis.file] = (analysis, names)
@@ -178,9 +186,10 @@ class Session:
 
     def _user(self, file: str) -> str | None:
         """A pipeline of the workspace that uses a composition or module; None where there is none."""
-        if file not in self._users:
-            self._users[file] = next((user for user in self.users(file) if self._uses(user, file)), None)
-        return self._users[file]
+        users = self._users  # another dictionary takes its place when files change meanwhile
+        if file not in users:
+            users[file] = next((user for user in self.users(file) if self._uses(user, file)), None)
+        return users[file]
 
     def _uses(self, user: str, file: str) -> bool:
         """Whether a pipeline uses a file; what was found of one that does not, and is not open, is forgotten."""
@@ -200,17 +209,14 @@ class Session:
                 yield one
 
     def _yaml_files(self, file: Path) -> Iterator[str]:
-        """The YAML files of the workspace folder that holds a file; else those beside the file."""
+        """The YAML files of the workspace folder that holds a file; else those beside the file. Not all where they are very many."""
         root = next((root for root in self.roots if file.is_relative_to(root)), None)
-        if root is None:
-            yield from sorted(str(one) for one in file.parent.glob("*.yaml"))
-            return
-        count = 0
-        for folder, folders, names in os.walk(root):
-            folders[:] = sorted(one for one in folders if not one.startswith(".") and one not in _SKIPPED)
-            for name in sorted(names):
-                if name.endswith((".yaml", ".yml")):
-                    count += 1
-                    yield os.path.join(folder, name)  # noqa: PTH118 - one of many
-            if count > MOST_FILES:
-                return
+        found = iter(sorted(str(one) for one in file.parent.glob("*.yaml"))) if root is None else _below(root)
+        return islice(found, MOST_FILES)
+
+
+def _below(root: Path) -> Iterator[str]:
+    """The YAML files of a folder and of those in it, except hidden ones."""
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(one for one in folders if not one.startswith(".") and one not in _SKIPPED)
+        yield from (os.path.join(folder, name) for name in sorted(names) if name.endswith((".yaml", ".yml")))  # noqa: PTH118 - one of many

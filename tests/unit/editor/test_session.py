@@ -99,3 +99,43 @@ def test_hidden_folders_are_not_looked_through(folder):
     hidden.mkdir()
     (hidden / "old.yaml").write_text(USING, encoding="utf-8")
     assert list(Session((folder,)).users(str(folder / "with_tax.comp.yaml"))) == [str(folder / "pipeline.yaml")]
+
+
+def test_an_answer_at_once_does_not_look_through_the_workspace(folder, monkeypatch):
+    session, body, looked = Session((folder,)), str(folder / "with_tax.comp.yaml"), []
+    users = Session.users
+    monkeypatch.setattr(Session, "users", lambda self, file: looked.append(file) or users(self, file))
+    session.put(body, BODY)
+    assert (session.last(body), session.current(body), looked) == (None, None, [])
+    settle(session)
+    assert looked == [body]
+    last = session.last(body)
+    assert last is not None
+    assert last.file == str(folder / "pipeline.yaml")
+    assert session.current(body) is last
+    session.changed_on_disk([])
+    assert (session.last(body), session.current(body), looked) == (last, last, [body])
+
+
+def test_what_was_looked_for_while_files_changed_is_looked_for_again(tmp_path, monkeypatch):
+    session, body, looked = Session((tmp_path,)), str(tmp_path / "lonely.comp.yaml"), []
+
+    def users(self, file):
+        looked.append(file)
+        if len(looked) == 1:
+            self.changed_on_disk([])
+        return iter(())
+
+    monkeypatch.setattr(Session, "users", users)
+    session.put(body, BODY)
+    assert [session.owner(body) for _ in range(3)] == [body] * 3
+    assert looked == [body] * 2
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_one_large_folder_is_not_looked_through_whole(folder, monkeypatch, inside):
+    monkeypatch.setattr("errata.editor.session.MOST_FILES", 3)
+    for number in range(6):
+        (folder / f"a{number}.yaml").write_text(USING, encoding="utf-8")
+    session = Session((folder if inside else folder / "elsewhere",))
+    assert list(session.users(str(folder / "with_tax.comp.yaml"))) == [str(folder / f"a{number}.yaml") for number in range(3)]
