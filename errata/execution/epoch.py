@@ -32,6 +32,7 @@ from storage.state.integrity import anchor_ledger, require_ledger, seal_tables
 from storage.state.ledger import Ledger
 from storage.state.location import State
 from storage.state.lock import Claim, Held, claim
+from storage.state.occupied import note_occupied
 from storage.stores.client import StoreFailed
 
 
@@ -186,6 +187,14 @@ class Epoch:
         if ledger.compact_if_fragmented():
             anchor_ledger(self.state, ledger, committed, {})
         return committed
+
+    def publish(self) -> None:
+        """Bring the staged files to their targets, and note in the state where somebody else's object was in the way. Raises StorageFailed."""
+        try:
+            self.staged.publish()
+        finally:
+            if self.staged.occupied:
+                note_occupied(self.state, self.staged.occupied)
 
     def counters(self) -> dict[str, Any]:
         """Counters that each entry takes over: the base of a compaction and what was folded into it, or the entry that a refresh replaces."""

@@ -78,7 +78,7 @@ class PlannedRun:
         head, staged = cast("Entry", self.epoch.head), self.epoch.staged
         staged.gone |= self._targets.leftovers(head)
         staged.date(self._targets.known(head))
-        staged.publish()
+        self.epoch.publish()
         return self.result(head, {}, committed=False)
 
     def _changes(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[OutputChange]:

@@ -304,7 +304,7 @@ class StepExecutor:
         entry = cast("Entry", self.entry)
         staged = self.epoch.staged
         try:
-            staged.publish()
+            self.epoch.publish()
         finally:
             done = [name for name in [*self.epoch.plan.nodes, "dlq"] if name in self.fresh and name not in staged.refused] if not staged.tables else []
             self._tell_of_outputs(entry, {name: files for name in done if self._are_there(files := self.written[name])})

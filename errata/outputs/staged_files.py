@@ -12,7 +12,7 @@ from errata.core.failures import StorageFailed
 from storage.durable import undoing
 from storage.errors import StorageError
 from storage.files.stores import store_of
-from storage.stores.client import StoreFailed
+from storage.stores.client import Occupied, StoreFailed
 from storage.stores.places import Place, Places
 from storage.uris import below
 
@@ -73,6 +73,8 @@ class StagedFiles:
     """Whether it was warned of text that a spreadsheet would run."""
     unwritten: set[str] = field(default_factory=set)
     """The places that a store did not take."""
+    occupied: dict[str, str] = field(default_factory=dict)
+    """Unwritten places at which an object of somebody else came meanwhile, with its identity."""
     _begun: dict[Place, dict[str, list[Path]]] = field(default_factory=dict)
     _targets: set[Place] = field(default_factory=set)
 
@@ -109,6 +111,8 @@ class StagedFiles:
         except StorageError as error:
             failures.append(StorageFailed(str(error), again=isinstance(error, StoreFailed) and error.again))
             self.unwritten.add(str(place))
+            if isinstance(error, Occupied):
+                self.occupied[str(place)] = error.identity
 
     def date(self, before: Mapping[Place, Mapping[str, Any]]) -> None:
         """Give files that are only brought back the times that the ledger has of them, so that the next run finds them as they were."""

@@ -25,7 +25,9 @@ from storage import formats
 from storage.files.path_tokens import PathTemplate, TokenValues
 from storage.formats.splitting import SplitPlan
 from storage.state.entry import Entry
-from storage.stores.places import Place, Places
+from storage.state.location import State
+from storage.state.occupied import occupied
+from storage.stores.places import ObjectPath, Place, Places
 from storage.uris import below, is_local
 
 History = Callable[[], "Sequence[Entry]"]
@@ -51,6 +53,7 @@ class Targets:
     """What the pipeline says of the columns of the DLQ file."""
     own: ProtectedFiles
     """Where nothing may be written."""
+    state: State
 
     @classmethod
     def of(cls, context: OutputContext) -> Targets:
@@ -62,7 +65,7 @@ class Targets:
         outputs = {node.name: _table_beside(node, wanted, places, context.prior) for node in file_outputs(plan)}
         configs = {node.name: cast("Output", node.operator).config for node in file_outputs(plan)}
         path = plan.model.error_handling.dlq.path
-        found = cls(places, outputs, configs, tokens, places / path if path else None, dlq_form(plan), context.protected)
+        found = cls(places, outputs, configs, tokens, places / path if path else None, dlq_form(plan), context.protected, context.state)
         found._refuse_shared(plan)
         found._refuse_own(plan)
         return found
@@ -199,9 +202,16 @@ class Targets:
         if not (present := [path for path in paths if path.exists()]):
             return []
         own = {self.places / entry["path"] for entry in _files(head)}
+        own -= self._occupied([path for path in present if path in own])
         foreign = {path for path in present if path not in own}
         left = foreign - self._left_by_runs_before(foreign, history) if foreign else foreign
         return [path for path in present if path in left]
+
+    def _occupied(self, paths: Sequence[Place]) -> set[Place]:
+        """Paths that the ledger names although somebody else's object was there first, and still is."""
+        objects = [path for path in paths if isinstance(path, ObjectPath)]
+        noted = occupied(self.state) if objects else {}
+        return {path for path in objects if str(path) in noted and (found := path.facts()) is not None and found.identity == noted[str(path)]}
 
     def _left_by_runs_before(self, paths: Collection[Place], history: History) -> set[Place]:
         """The paths that an epoch wrote, perhaps under another channel, and that did not change since."""

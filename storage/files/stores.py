@@ -29,7 +29,7 @@ from storage import durable
 from storage.at_exit import at_exit
 from storage.errors import StorageError
 from storage.files.errors import Buffer
-from storage.stores.client import PART_BYTES, Changed, StoreFailed
+from storage.stores.client import PART_BYTES, Changed, Occupied
 from storage.stores.places import ObjectPath, Place
 
 __all__ = ["Stamp", "Store", "forget_contents", "read_ahead", "store_of"]
@@ -239,7 +239,7 @@ class Objects(Store):
         except Changed:
             there = one.bucket.content(one.key)
             if there is None or there[1] != content:  # else an answer was lost
-                raise StoreFailed(one.uri, "it is there since this run began, and was not written by this pipeline") from None
+                raise Occupied(one.uri, "" if there is None else there[0].identity) from None
         staged.unlink(missing_ok=True)
 
     @override

@@ -20,7 +20,7 @@ from storage.errors import ConnectionFault, StorageError
 from storage.lazy_obstore import obstore
 from storage.stores.connections import StoreConnection, reading_for
 
-__all__ = ["PART_BYTES", "Bucket", "Changed", "Facts", "StoreFailed", "Unconditional", "bucket_of"]
+__all__ = ["PART_BYTES", "Bucket", "Changed", "Facts", "Occupied", "StoreFailed", "Unconditional", "bucket_of"]
 
 PART_BYTES: Final = 8 << 20
 """Bytes of a range that is read at once, and of a part of a large object that is written."""
@@ -45,6 +45,14 @@ class StoreFailed(StorageError):
     def __init__(self, place: str, reason: str, *, again: bool = False) -> None:
         self.again = again
         super().__init__(place, f"E641: {reason}")
+
+
+class Occupied(StoreFailed):
+    """Somebody else's object is where there was none. `identity`: that of the object (`Facts.identity`)."""
+
+    def __init__(self, place: str, identity: str) -> None:
+        self.identity = identity
+        super().__init__(place, "it is there since this run began, and was not written by this pipeline")
 
 
 class Changed(StorageError):

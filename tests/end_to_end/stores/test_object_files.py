@@ -100,6 +100,17 @@ def test_an_object_that_came_meanwhile_is_not_replaced(lake: Lake) -> None:
     with pytest.raises(StorageFailed, match="E641: it is there since this run began"):
         lake.run()
     assert lake.bucket.get("out/report.csv") == b"theirs"
+    lake.faults.before = lambda _: None
+    for _ in range(2):
+        with pytest.raises(StorageFailed, match="exists and was not written by this pipeline"):
+            lake.run()
+        assert lake.bucket.get("out/report.csv") == b"theirs"
+    lake.folder.run(force=True)
+    assert lake.report() == ROWS
+    lake.bucket.put("in/a.csv", "id,amount\n1,10\n")
+    lake.run()
+    assert lake.report() == ROWS[:1]
+    assert lake.folder.violations() == []
 
 
 def test_all_files_of_a_pipeline_may_be_objects(lake: Lake) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from storage import durable
 from storage.durable import Moment
 from storage.state.location import State
 from storage.state.lock import Held, Lease, Owner, claim
+from storage.state.occupied import note_occupied, occupied
 from storage.stores.client import Bucket
 from storage.stores.connections import StoreConnection
 from tests.support.lakes import ROWS, Lake
@@ -81,6 +83,14 @@ def test_tables_in_the_bucket_are_written_and_followed(far: Lake) -> None:
     assert followed.run().counts["report"] == {"-C": 1, "+C": 1}
     assert followed.run().committed is False
     assert followed.folder.violations() == []
+
+
+def test_objects_in_the_way_are_noted_in_a_state(far: Lake, tmp_path: Path) -> None:
+    for state in (state_of(far), State(str(tmp_path))):
+        assert occupied(state) == {}
+        note_occupied(state, {"s3://b/x": "1", "s3://b/y": "2"})
+        note_occupied(state, {"s3://b/y": "3"})
+        assert occupied(state) == {"s3://b/x": "1", "s3://b/y": "3"}
 
 
 def test_one_run_at_a_time(far: Lake) -> None:
