@@ -128,7 +128,7 @@ def programs() -> Iterator[tuple[str, Program]]:
 
 TEXT: Final = (
     "First runs, warm, of a source and one stateful node: 20 rows a key, or every other row of one key (skewed). The hand-written program: read the rows, write them to a Delta",
-    "table, compute the node, write its rows to a Delta table; in DuckDB the tables are those of a database file. Promised is at most 1.3 times as much as DuckDB takes.",
+    "table, compute the node, write its rows to a Delta table; in DuckDB the tables lie in a database file. Promised is at most 1.3 times as much as DuckDB takes.",
 )
 
 

@@ -11,7 +11,7 @@ from benchmarks.suite import Suite
 TEXT: Final = (
     "Persons, auctions and bids by the published description of [Nexmark](https://datalab.cs.pdx.edu/niagara/NEXMark/), generated here (`benchmarks/nexmark`): ten files of each by time.",
     "A first run over nine files, then the tenth comes, then a thousandth of the prices of bids, categories of auctions and states of persons is corrected in place. Bids have no key.",
-    "Windows of query 5 are 10 seconds long and begin every 2 seconds, those of query 7 are 10 seconds long.",
+    "Query 5 has windows of 10 seconds that begin every 2 seconds. Query 7 has windows of 10 seconds.",
 )
 SUITE: Final = Suite(
     name="nexmark",
