@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import json
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -98,16 +98,21 @@ class Run:
         outcome = "failed" if self.failed else "changed" if changes else "unchanged"
         if outcome not in notify.on:
             return None
-        sources = {one["node"]: one for one in self.changes([node.name for node in plan.of_kind("source")])}
-        names = [node.name for node in plan.of_kind("source") if node.name in sources or node.name in self.delivered]
-        differ = {name: sum(sources[name][kind] for kind in ("added", "removed", "corrected")) if name in sources else 0 for name in names}
         head = self.pipeline.head()
         epoch, rejected = (head.epoch, int(head.counters.get("rejected", 0))) if head is not None else (None, 0)
         return {
             "version": VERSION, "pipeline": plan.settings.name, "outcome": outcome, "exit_code": self.ended.exit_code, "epoch": epoch, "execution_id": self.execution_id,
             "started": self.started.isoformat(), "finished": self.finished.isoformat(), "error": self.ended.error, "rejected": rejected, "nodes": changes,
-            "sources": [{"node": name, "delivered": self.delivered.get(name, 0), "differ": differ[name], "causes": causes.get(name, {})} for name in names],
+            "sources": list(self._sources(causes)),
         }  # fmt: skip
+
+    def _sources(self, causes: Mapping[str, Mapping[str, int]]) -> Iterator[dict[str, Any]]:
+        """What the sources delivered, and how many rows are others than before."""
+        names = [node.name for node in self.pipeline.plan.of_kind("source")]
+        changed = {one["node"]: one["added"] + one["removed"] + one["corrected"] for one in self.changes(names)}
+        for name in names:
+            if name in changed or name in self.delivered:
+                yield {"node": name, "delivered": self.delivered.get(name, 0), "differ": changed.get(name, 0), "causes": causes.get(name, {})}
 
 
 def _asked(notify: Notify, changes: Sequence[Mapping[str, Any]], causes: Mapping[str, Mapping[str, int]]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,6 +34,6 @@ def test_a_check_loads_no_engine() -> None:
         "import sys\nfrom errata.editor import server\nfrom errata.editor.analysis import analyse\nfrom errata.project.texts import Texts\n"
         "from tests.support.editing import SHOP\nassert not analyse('/x/a.yaml', Texts({'/x/a.yaml': SHOP}), SHOP).diagnostics\nprint(*sorted(sys.modules))"
     )
-    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=Path(__file__).parents[3])
     assert answer.returncode == 0, answer.stderr
     assert HEAVY & set(answer.stdout.split()) == set()
