@@ -33,6 +33,9 @@ PLAIN = (("grpc.compression_enabled_algorithms_bitset", 1),)
 STEADY = (("grpc.client_idle_timeout_ms", (1 << 31) - 1),)
 """Keeps a connection open as long as its session, because a private port admits no second one."""
 
+OWN = (("grpc.use_local_subchannel_pool", 1),)
+"""Connects anew. Channels to one address share connections otherwise, also with an earlier server of that port, and wait up to two minutes after it failed."""
+
 
 class _ClientCache:
     """The cache of PySpark's own client: a member of each frame. There is no public way to fill it."""
@@ -70,7 +73,7 @@ def open_connect(url: str, *, near: bool = False, connect: "Callable[[grpc.Chann
                 connect(channel)
             return channel
 
-    builder = ConnectSession.builder.channelBuilder(Channels(url, [*LARGE, *((*PLAIN, *STEADY) if near else ())]))
+    builder = ConnectSession.builder.channelBuilder(Channels(url, [*LARGE, *((*PLAIN, *STEADY, *OWN) if near else ())]))
     builder._registerHook(_named_queries)  # noqa: SLF001  # there is no public way
     session = builder.create()
     with undoing(lambda: _forget(session)):

@@ -11,6 +11,7 @@ from pysail.spark import SparkConnectServer
 
 from storage.engines import EngineChoice, engine
 from storage.engines import sail as sail_engine
+from storage.engines.connect import OWN
 from storage.engines.private_port import PrivatePort, files_to_come, filters_work
 from storage.errors import EngineUnavailable
 
@@ -77,7 +78,7 @@ def test_a_connection_during_the_start_is_not_heard_and_closed(server: SparkConn
     early = attacker(server.listening_address[1], 30)
     assert early.stdout
     assert early.stdout.readline() == "connected\n"
-    with closing(port), grpc.insecure_channel("{}:{}".format(*server.listening_address)) as channel:
+    with closing(port), grpc.insecure_channel("{}:{}".format(*server.listening_address), OWN) as channel:
         port.connect(channel)
         grpc.channel_ready_future(channel).result(timeout=30)
         assert attack(server.listening_address[1]) == ["silence"]
