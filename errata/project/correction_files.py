@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
@@ -24,7 +24,13 @@ from operators.core.settings import NodeSpec, PipelineSettings
 from operators.corrections.entries import CorrectionEntry, EntryPath, WrittenCorrection
 from storage.files.discovery import FileQuery, PathRefused, discover
 from storage.files.errors import InputError
-from storage.formats.xlsx.read import opened
+
+if TYPE_CHECKING:
+    from storage.formats.xlsx import read as workbooks
+else:
+    from changelog.lazy_imports import Lazy
+
+    workbooks = Lazy("storage.formats.xlsx.read")  # every command that plans loads this module, and few have workbooks
 
 TEXT, SHEETS, YAML = (".csv",), (".xlsx", ".xlsm", ".ods"), (".yaml", ".yml")
 _WORDS: Final = ("column", "from", "to", "retract", "reason", "author", "ticket", "status")
@@ -219,7 +225,7 @@ def _sheet(path: Path) -> Iterator[_Row]:
     if find_spec("fastexcel") is None:
         raise _UnreadableError("workbooks need the library fastexcel, which is not installed", "pip install 'errata[excel]'")
     try:
-        _, book = opened(_content(path), path.name)
+        _, book = workbooks.opened(_content(path), path.name)
         table = book.load_sheet(0, header_row=None).to_arrow().to_pylist()
     except InputError as error:
         raise _UnreadableError(str(error), "save it as .xlsx, without a password") from None
