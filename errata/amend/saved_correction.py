@@ -24,7 +24,7 @@ from errata.plan.expectations import written_input
 from errata.plan.pipeline import LoadedPipeline
 from errata.plan.plan import Node
 from errata.yaml import parse_yaml
-from operators.corrections.correction import cell_text
+from operators.corrections.entries import cell_text
 from operators.corrections.operator import Corrections
 from storage.uris import below
 from storage.values.coerce import coerce
@@ -94,8 +94,8 @@ def _entry(operator: Corrections, row: Mapping[str, Any], correction: Correction
 def _require_value(pipeline: LoadedPipeline, node: Node, name: str, text: str) -> None:
     """Raise Usage for a value that the node would refuse."""
     operator, type_ = cast("Corrections", node.operator), node.operator.inputs[0].data[name]
-    if name in operator.key:
-        raise Usage(f"'{name}' names the record", help="retract the record, and let the source bring another")
+    if name in operator.fixed:
+        raise Usage(operator.fixed[name].reason, help=operator.fixed[name].help)
     if not type_.is_dynamic and type_.kind is not Kind.STRING and coerce(pa.array([text], pa.string()), type_name(type_), pipeline.plan.settings.date_formats).failed is not None:
         raise Usage(f"'{text}' is no {type_name(type_.base)}, as '{name}' is")
 

@@ -20,9 +20,9 @@ from operators.core.registry import node_type
 from operators.core.row_type import CK, RowType, key_type
 from operators.core.settings import NodeSpec, check_path
 from operators.corrections.config import CorrectionsConfig
-from operators.corrections.correction import Correction, cell_text
-from operators.corrections.entries import EntryPath, WrittenCorrection
-from operators.corrections.operator import Corrections
+from operators.corrections.correction import Correction
+from operators.corrections.entries import EntryPath, WrittenCorrection, cell_text
+from operators.corrections.operator import Corrections, Fixed
 from storage.values.coerce import coerce
 from storage.values.json_text import canonical
 
@@ -47,13 +47,14 @@ def bind(spec: NodeSpec, binding: Binding) -> Operator | None:
     if not good:
         return None
     entries = binding.settings.corrections.get(spec.name, ())
-    reading = _Reading(row, tuple(config.key), _guarded(row, binding), binding, _Cells.of(entries, config.key, row, binding.settings.date_formats))
+    fixed = _fixed(row, config.key, binding)
+    reading = _Reading(row, tuple(config.key), fixed, binding, _Cells.of(entries, config.key, row, binding.settings.date_formats))
     made = [one for written in entries for one in reading.corrections(written)]
     problems = [*reading.problems, *_doubled(made)]
     if problems:
         binding.problems.cxl(CxlErrors(problems), ("config", "path"))
         return None
-    return Corrections(spec, row, made)
+    return Corrections(spec, row, made, fixed)
 
 
 def _key_fault(key: Sequence[str], at: int, row: RowType) -> str | None:
@@ -66,14 +67,15 @@ def _key_fault(key: Sequence[str], at: int, row: RowType) -> str | None:
     return None if type_.kind in KEY_KINDS else f"column '{name}' has the type {type_name(type_)}: a record is named by columns of plain types"
 
 
-def _guarded(row: RowType, binding: Binding) -> Mapping[str, str]:
-    """The columns that no correction may change here, each with the reason."""
-    found = {name: f"'{name}' is a correlation key, whose groups are made where the records are read" for name in row.riding(CK)}
+def _fixed(row: RowType, key: Sequence[str], binding: Binding) -> Mapping[str, Fixed]:
+    """The columns that no correction may change here."""
+    elsewhere = "correct it in the file, or by errata correct"
+    found = {name: Fixed(f"'{name}' is a correlation key, whose groups are made where the records are read", elsewhere) for name in row.riding(CK)}
     for source in binding.sources:
         mark = binding.watermarks.get(source)
         if mark is not None and mark != "none" and "_event_time" in row.hidden:
-            found[mark.column] = f"'{mark.column}' gives the event time of source '{source}', which is taken where the records are read"
-    return found
+            found[mark.column] = Fixed(f"'{mark.column}' gives the event time of source '{source}', which is taken where the records are read", elsewhere)
+    return found | {name: Fixed(f"'{name}' is part of the key", "retract the record, and let the source bring another") for name in key}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +103,11 @@ class _Cells:
 def _given(written: WrittenCorrection, key: Sequence[str]) -> Iterator[tuple[str, Any, str]]:
     """The values of an entry with the columns that they are for, and their texts."""
     given = written.entry.key
-    for name in given if isinstance(given, Mapping) else key[:1]:
-        value, place = (given[name], ("key", name)) if isinstance(given, Mapping) else (given, ("key",))
-        yield name, value, _as_written(written, place, value)
+    for name, value in given.items() if isinstance(given, Mapping) else [(key[0], given)]:
+        yield name, value, written.text(("key", name), value)
     for name, change in written.entry.set.items():
         for side, value in (("from", change.before), ("to", change.after)):
-            yield name, value, _as_written(written, ("set", name, side), value)
-
-
-def _as_written(written: WrittenCorrection, place: EntryPath, value: Any) -> str:
-    """The text of a value."""
-    return written.texts.get(place) or cell_text(value)
+            yield name, value, written.text(("set", name, side), value)
 
 
 @dataclass(slots=True)
@@ -120,7 +116,7 @@ class _Reading:
 
     row: RowType
     key: tuple[str, ...]
-    guarded: Mapping[str, str]
+    fixed: Mapping[str, Fixed]
     binding: Binding
     cells: _Cells
     problems: list[Diagnostic] = field(default_factory=list)
@@ -163,11 +159,8 @@ class _Reading:
             help_text = self.binding.problems.similar(name, list(self.row.data)) or f"the columns: {', '.join(self.row.data)}"
             self._report(written, place, "E482", f"there is no column '{name}'", help_text)
             return None
-        if name in self.key:
-            self._report(written, place, "E482", f"'{name}' is part of the key", "retract the record, and let the source bring another")
-            return None
-        if name in self.guarded:
-            self._report(written, place, "E482", self.guarded[name], "correct it in the file, or by errata correct")
+        if name in self.fixed:
+            self._report(written, place, "E482", *self.fixed[name])
             return None
         change, type_ = written.entry.set[name], self.row.data[name]
         before, after = (self._value(written, (*place, side), value, type_) for side, value in (("from", change.before), ("to", change.after)))
@@ -179,7 +172,7 @@ class _Reading:
             return "" if written.in_table and type_.kind is Kind.STRING else None
         if type_.is_dynamic:
             return _json(value)
-        text = _as_written(written, place if place in written.texts else place[:1] if place[0] == "key" else place, value)
+        text = written.text(place, value)
         if type_.kind is Kind.STRING:
             return text
         found = self.cells.values[type_name(type_), text]

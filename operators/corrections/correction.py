@@ -6,10 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
 from typing import Any
-
-import orjson
 
 from operators.corrections.entries import WrittenCorrection
 
@@ -57,10 +54,3 @@ class Correction:
         change = {} if self.column is None else {"column": self.column, "from": entry.set[self.column].before, "to": entry.set[self.column].after}
         told = {"reason": entry.reason, "author": entry.author, "ticket": entry.ticket}
         return {"place": self.written.place, "key": dict(self.key), **({"retract": True} if self.column is None else change), **told}
-
-
-def cell_text(value: Any) -> str:
-    """A value as a cell has it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value.isoformat() if isinstance(value, date | datetime) else orjson.dumps(value).decode() if isinstance(value, dict | list) else str(value)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from typing import Any, Literal
 
+import orjson
 from pydantic import Field
 
 from cxl.diagnostics.diagnostics import Diagnostic
@@ -62,8 +64,19 @@ class WrittenCorrection:
         """File and line, as messages have them."""
         return f"{self.file}:{self.line}"
 
+    def text(self, path: EntryPath, value: Any) -> str:
+        """The text of a value: as it is written, or as a cell has it. A key that stands alone is written under `("key",)`."""
+        return self.texts.get(path) or self.texts.get(path[:1]) or cell_text(value)
+
     def error(self, path: EntryPath, code: str, message: str, help_text: str | None = None) -> Diagnostic:
         """An error at a part of the entry, or at the nearest part around it."""
         while path and path not in self.spans:
             path = path[:-1]
         return Diagnostic(code, message, self.spans.get(path, Span(0, 1)), help=help_text or "", origin=self.origin)
+
+
+def cell_text(value: Any) -> str:
+    """A value as a cell has it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value.isoformat() if isinstance(value, date | datetime) else orjson.dumps(value).decode() if isinstance(value, dict | list) else str(value)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from changelog.algebra import insertions
 from changelog.columns import column
@@ -39,14 +39,22 @@ SHAPE_KEY: Final = b""
 """The key of the state that says for what columns the others were written."""
 
 
+class Fixed(NamedTuple):
+    """Why no correction may change a column, and what to do."""
+
+    reason: str
+    help: str
+
+
 class Corrections(Linear):
     """Records as files beside the pipeline correct them."""
 
     kind = "corrections"
     explain_class = "affected-key"
 
-    def __init__(self, spec: NodeSpec, row: RowType, corrections: Sequence[Correction]) -> None:
+    def __init__(self, spec: NodeSpec, row: RowType, corrections: Sequence[Correction], fixed: Mapping[str, Fixed]) -> None:
         self.key = tuple(spec.config.key)
+        self.fixed = fixed
         self.all = tuple(corrections)
         self.active = tuple(one for one in corrections if one.active)
         self.changed = tuple(dict.fromkeys(one.column for one in self.active if one.column is not None))
@@ -139,7 +147,7 @@ class Corrections(Linear):
 
     def _of_records(self, context: OperatorContext, lookups: frozenset[bytes]) -> Delta:
         """The delta of the corrected records, and of all that the input brings."""
-        keys = context.rows(pa.table({"_lookup": pa.array(sorted(lookups), pa.binary())}))
+        keys = _keys(context, lookups)
         live = context.rows(context.live_input(0, lambda rows: self._of(rows, keys)))
         prior = context.materialized(context.live_own(keys))
         now = self._mapped(insertions(live, "correction"), 0, context.values)
@@ -161,8 +169,8 @@ class Corrections(Linear):
         delta = context.delta(0)
         if delta is None or not self.active:
             return frozenset()
-        keys = context.rows(self._wide.select(["_lookup"]))
-        named = chosen_lookups(delta.frame.withColumn("_lookup", self._lookup()), keys.as_frame())
+        keys = _keys(context, {one.lookup for one in self.active})
+        named = of_keys(delta.frame.select(self._lookup().alias("_lookup")), keys.as_frame(), "_lookup").distinct()
         return frozenset(context.rows(named).as_table().column("_lookup").to_pylist())
 
     def _shape(self) -> str:
@@ -202,11 +210,11 @@ class Corrections(Linear):
     def _records(self, context: OperatorContext, concerned: Sequence[Correction]) -> pa.Table:
         """The input's live rows that the corrections name: `_lookup` and the columns that are corrected."""
         names = [*dict.fromkeys(one.column for one in concerned if one.column is not None)]
-        keys = context.rows(pa.table({"_lookup": pa.array(sorted({one.lookup for one in concerned}), pa.binary())}))
+        keys = _keys(context, {one.lookup for one in concerned})
         live = context.live_input(0, lambda rows: self._of(rows, keys))
         return context.rows(live.select(self._lookup().alias("_lookup"), *map(column, names))).as_table()
 
 
-def chosen_lookups(rows: DataFrame, keys: DataFrame) -> DataFrame:
-    """The values of `_lookup` that rows have, among some."""
-    return of_keys(rows.select("_lookup"), keys, "_lookup").distinct()
+def _keys(context: OperatorContext, lookups: Collection[bytes]) -> Rows:
+    """Keys of records as rows."""
+    return context.rows(pa.table({"_lookup": pa.array(sorted(lookups), pa.binary())}))

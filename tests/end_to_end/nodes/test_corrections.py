@@ -291,9 +291,10 @@ def test_unquoted_values_stay_as_they_are_written(tmp_path: Path) -> None:
     assert made.text("all.csv") == "id,region,amount\n1,N,98765432109876543.21\n2,01234,1.10\n"
 
 
-@pytest.mark.parametrize("changes", [{"amount": "abc"}, {"id": "9"}, {"region": "${HOME}"}])
-def test_what_the_next_run_would_refuse_is_not_saved(changes: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("changes", "correlated"), [({"amount": "abc"}, False), ({"id": "9"}, False), ({"region": "${HOME}"}, False), ({"region": "S"}, True)])
+def test_what_the_next_run_would_refuse_is_not_saved(changes: dict[str, str], correlated: bool, tmp_path: Path) -> None:
     made = folder(tmp_path)
+    made.write("pipeline.yaml", PIPELINE.replace("      schema:\n", "      correlation_key: region\n      schema:\n", 1) if correlated else PIPELINE)
     lay(made, {1: ("N", "1.00")}, ())
     made.run()
     with pytest.raises(Usage):
