@@ -65,7 +65,7 @@ class WrittenCorrection:
         return f"{self.file}:{self.line}"
 
     def text(self, path: EntryPath, value: Any) -> str:
-        """The text of a value: as it is written, or as a cell has it. A key that stands alone is written under `("key",)`."""
+        """The text of a value: of YAML the one in the file, else the one of a cell. A key without a name is under `("key",)`."""
         return self.texts.get(path) or self.texts.get(path[:1]) or cell_text(value)
 
     def error(self, path: EntryPath, code: str, message: str, help_text: str | None = None) -> Diagnostic:
