@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from changelog.lazy_imports import F
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from pyspark.sql import Column
 
@@ -34,6 +34,26 @@ class Op(IntEnum):
 
 SYMBOLS: Final[dict[Op, str]] = {Op.APPEND: "+A", Op.RETRACT: "-R", Op.CORRECT_FROM: "-C", Op.CORRECT_TO: "+C"}
 BY_SYMBOL: Final[dict[str, Op]] = {symbol: op for op, symbol in SYMBOLS.items()}
+
+
+class Changed(NamedTuple):
+    """How many rows op rows add, remove and correct."""
+
+    added: int
+    removed: int
+    corrected: int
+
+    @classmethod
+    def of(cls, counts: Mapping[str, int]) -> Changed:
+        """The rows behind counts of op rows by their symbols. A correction is one row."""
+        return cls(*(counts.get(SYMBOLS[op], 0) for op in (Op.APPEND, Op.RETRACT, Op.CORRECT_TO)))
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return sum(self)
+
+
 POSITIVE: Final = frozenset({Op.APPEND, Op.CORRECT_TO})
 NEGATIVE: Final = frozenset({Op.RETRACT, Op.CORRECT_FROM})
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import cast
 
+from changelog.ops import Changed
 from errata.core.events import Counts, Event, OutputChange, RunResult
 from errata.execution.epoch import Epoch
 from errata.execution.expectations import counts, told_at_the_end, turned_stale
@@ -85,11 +86,10 @@ class PlannedRun:
         """What the run changed in each output."""
         head = self.epoch.head
         for node in self.epoch.plan.of_kind("output"):
-            ops = counts.get(node.name, {})
+            changed = Changed.of(counts.get(node.name, {}))
             known = None if head is None or node.name not in head.nodes else int(head.nodes[node.name]["live"])
-            change = OutputChange(node.name, ops.get("+A", 0), ops.get("-R", 0), ops.get("+C", 0), known)
-            if change.added or change.differing:
-                yield change
+            if changed.total:
+                yield OutputChange(node.name, *changed, known)
 
     def result(self, entry: Entry, counts: Mapping[str, Mapping[str, int]], *, committed: bool) -> RunResult:
         """What a run did.

@@ -10,7 +10,7 @@ from typing import Any
 
 from changelog.columns import EPOCH, column
 from changelog.lazy_imports import pa, pc, pl
-from changelog.ops import NEGATIVE
+from changelog.ops import NEGATIVE, Changed
 from cxl.types.types import Kind, Type
 from errata.core.options import LogFilter
 from errata.inspect.row_keys import figure_columns
@@ -164,8 +164,7 @@ class History:
 
     def changed(self, name: str, epoch: int) -> int:
         """The number of rows of a node that an epoch changed."""
-        ops = self.counts(name).get(epoch, {})
-        return ops.get("+A", 0) + ops.get("-R", 0) + ops.get("+C", 0)
+        return Changed.of(self.counts(name).get(epoch, {})).total
 
     def in_order(self, name: str, epoch: int) -> bool:
         """Whether the changed rows of an epoch come in the order of their keys, a part at a time. There may be too many."""

@@ -12,18 +12,20 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from threading import Thread
 from time import monotonic, sleep
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from changelog.ops import SYMBOLS, Op
+from changelog.ops import Changed
 from errata.core.env_references import redacted
 from errata.plan.pipeline import LoadedPipeline
 from errata.project.model import Notify
 from errata.telemetry.run_end import Ended
 from storage.delta.changelog_table import ChangelogTable
+from storage.state.entry import Entry
 from storage.stores.connections import given_environment
 
 VERSION: Final = 1
@@ -35,7 +37,7 @@ _FAILED: Final = frozenset({408, 425, 429})
 _MOST_TOLD: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Run:
     """A run that ended.
 
@@ -63,56 +65,59 @@ class Run:
 
     def changes(self, names: Sequence[str]) -> list[dict[str, Any]]:
         """The nodes among some that changed: how many rows were added, removed and corrected, and how many there are."""
-        head = self.pipeline.head() if self.committed else None
         found = []
-        for name in names if head is not None else ():
-            counts = self.ended.result.counts[name]
-            added, removed, corrected = (counts.get(SYMBOLS[op], 0) for op in (Op.APPEND, Op.RETRACT, Op.CORRECT_TO))
-            if added or removed or corrected:
-                live = int(head.nodes.get(name, {}).get("live", 0)) if head is not None else 0
-                share = (added + removed + corrected) / max(live + removed, 1)
-                found.append({"node": name, "live": live, "added": added, "removed": removed, "corrected": corrected, "share": round(share, 6)})
+        for name in names:
+            changed = self._changed(name)
+            if changed.total:
+                live = int(self.head.nodes.get(name, {}).get("live", 0)) if self.head is not None else 0
+                share = changed.total / max(live + changed.removed, 1)
+                found.append({"node": name, "live": live, **changed._asdict(), "share": round(share, 6)})
         return found
 
-    def causes(self) -> dict[str, dict[str, int]]:
+    def _changed(self, name: str) -> Changed:
+        """What the run changed in a node."""
+        return Changed.of(self.ended.result.counts[name] if self.committed else {})
+
+    @cached_property
+    def head(self) -> Entry | None:
+        """The last committed epoch."""
+        return self.pipeline.head()
+
+    @cached_property
+    def causes(self) -> Mapping[str, Mapping[str, int]]:
         """By source the op rows of the epoch by their cause, `-C` not counted."""
-        if not self.committed or self.ended.result.epoch is None:
+        if not self.committed or self.head is None:
             return {}
-        head = self.pipeline.head()
-        root, plan = self.pipeline.state.root, self.pipeline.plan
         found = {}
-        for node in plan.of_kind("source"):
+        for node in self.pipeline.plan.of_kind("source"):
             path = f"changelog/{node.name}"
             if self.ended.result.counts[node.name]:
-                table = ChangelogTable(f"{root}/{path}", node.operator.output.stored(), pinned=head.tables.get(path) if head else None)
-                found[node.name] = table.statistics.causes(self.ended.result.epoch)
+                table = ChangelogTable(f"{self.pipeline.state.root}/{path}", node.operator.output.stored(), pinned=self.head.tables.get(path))
+                found[node.name] = table.statistics.causes(self.head.epoch)
         return found
 
     def message(self, notify: Notify) -> dict[str, Any] | None:
         """What a notification says; None where it does not ask for this run."""
         plan = self.pipeline.plan
         changes = self.changes(notify.nodes or [node.name for node in plan if node.is_output])
-        causes = self.causes()
-        if not _asked(notify, changes, causes):
+        if not _asked(notify, changes, self.causes):
             changes = []
         outcome = "failed" if self.failed else "changed" if changes else "unchanged"
         if outcome not in notify.on:
             return None
-        head = self.pipeline.head()
-        epoch, rejected = (head.epoch, int(head.counters.get("rejected", 0))) if head is not None else (None, 0)
+        epoch, rejected = (None, 0) if self.head is None else (self.head.epoch, int(self.head.counters.get("rejected", 0)))
         return {
             "version": VERSION, "pipeline": plan.settings.name, "outcome": outcome, "exit_code": self.ended.exit_code, "epoch": epoch, "execution_id": self.execution_id,
             "started": self.started.isoformat(), "finished": self.finished.isoformat(), "error": self.ended.error, "rejected": rejected, "nodes": changes,
-            "sources": list(self._sources(causes)),
+            "sources": list(self._sources()),
         }  # fmt: skip
 
-    def _sources(self, causes: Mapping[str, Mapping[str, int]]) -> Iterator[dict[str, Any]]:
+    def _sources(self) -> Iterator[dict[str, Any]]:
         """What the sources delivered, and how many rows are others than before."""
-        names = [node.name for node in self.pipeline.plan.of_kind("source")]
-        changed = {one["node"]: one["added"] + one["removed"] + one["corrected"] for one in self.changes(names)}
-        for name in names:
-            if name in changed or name in self.delivered:
-                yield {"node": name, "delivered": self.delivered.get(name, 0), "differ": changed.get(name, 0), "causes": causes.get(name, {})}
+        for node in self.pipeline.plan.of_kind("source"):
+            differ = self._changed(node.name).total
+            if differ or node.name in self.delivered:
+                yield {"node": node.name, "delivered": self.delivered.get(node.name, 0), "differ": differ, "causes": self.causes.get(node.name, {})}
 
 
 def _asked(notify: Notify, changes: Sequence[Mapping[str, Any]], causes: Mapping[str, Mapping[str, int]]) -> bool:
