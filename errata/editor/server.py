@@ -26,16 +26,15 @@ from errata.editor import messages
 from errata.editor.analysis import Superseded, analyse
 from errata.editor.completion import Completion, complete
 from errata.editor.cxl_file import complete_cxl, hover_cxl
-from errata.editor.files import FileKind
 from errata.editor.fixes import fixes
 from errata.editor.formatting import format_cxl, format_yaml
 from errata.editor.hover import hover
 from errata.editor.navigation import definitions, references
-from errata.editor.outline import Symbol, outline, outline_cxl
+from errata.editor.outline import outline, outline_cxl
 from errata.editor.positions import Edit, Region, offset_at
 from errata.editor.rename import Refused, rename, renamed_thing
 from errata.editor.session import Session, View
-from errata.yaml import SourceText, parse_yaml
+from errata.yaml import Document, SourceText, parse_yaml
 
 DELAY = 0.15
 """Seconds from the last change of a text to its check."""
@@ -214,18 +213,23 @@ def _looks(server: ErrataServer) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
     async def outlined(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol] | None:
-        file = file_of(params.text_document.uri)
-        if file is None or file not in server.session.texts:
-            return None
-        text = server.session.texts[file]
-        found = await server.beside(lambda: _outline(text, file, server.session.kind(file)))
-        return [messages.symbol(one) for one in found]
+        found = await _of_text(server, params.text_document.uri, outline, outline_cxl)
+        return None if found is None else [messages.symbol(one) for one in found]
 
 
-def _outline(text: str, file: str, kind: FileKind) -> list[Symbol]:
-    if kind == "cxl":
-        return outline_cxl(text, file)
-    return [] if kind == "other" else outline(parse_yaml(text, file=file))
+async def _of_text(server: ErrataServer, uri: str, of_yaml: Callable[[Document], list[_Answer]], of_cxl: Callable[[str, str], list[_Answer]]) -> list[_Answer] | None:
+    """What a function makes of an open file by its kind, beside the loop; None for a file that is not open."""
+    file = file_of(uri)
+    if file is None or file not in server.session.texts:
+        return None
+    text, kind = server.session.texts[file], server.session.kind(file)
+
+    def made() -> list[_Answer]:
+        if kind == "cxl":
+            return of_cxl(text, file)
+        return [] if kind == "other" else of_yaml(parse_yaml(text, file=file))
+
+    return await server.beside(made)
 
 
 def _names(server: ErrataServer) -> None:
@@ -308,18 +312,8 @@ def _edits(server: ErrataServer) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
     async def formatted(params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit] | None:
-        file = file_of(params.text_document.uri)
-        if file is None or file not in server.session.texts:
-            return None
-        text = server.session.texts[file]
-        edits = await server.beside(lambda: _formatted(text, file, server.session.kind(file)))
-        return [messages.text_edit(one) for one in edits]
-
-
-def _formatted(text: str, file: str, kind: FileKind) -> list[Edit]:
-    if kind == "cxl":
-        return format_cxl(text, file)
-    return [] if kind == "other" else format_yaml(parse_yaml(text, file=file))
+        edits = await _of_text(server, params.text_document.uri, format_yaml, format_cxl)
+        return None if edits is None else [messages.text_edit(one) for one in edits]
 
 
 def _offset(source: SourceText, position: lsp.Position) -> int:
