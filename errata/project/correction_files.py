@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from pydantic import ValidationError
 
@@ -19,7 +19,7 @@ from errata.core.diagnostics import Diagnostic, from_cxl
 from errata.project.findings import Findings
 from errata.project.validation import model_problems
 from errata.yaml import Document, read_yaml
-from errata.yaml.nodes import Scalar
+from errata.yaml.nodes import Node, Scalar
 from operators.core.settings import NodeSpec, PipelineSettings
 from operators.corrections.entries import CorrectionEntry, EntryPath, WrittenCorrection
 from storage.files.discovery import FileQuery, PathRefused, discover
@@ -94,8 +94,10 @@ class _Files:
             except ValidationError as error:
                 self.findings.diagnostics.extend(model_problems(error, document, (at,), CorrectionEntry, node=self.spec.name))
                 continue
-            spans = dict(_spans(document, at, entry))
-            yield WrittenCorrection(entry, name, origin.locate(spans[()].start).line, origin, spans, texts=dict(_texts(document, at, entry)))
+            parts = dict(_parts(document, at, entry))
+            spans = {path: Span(node.start, max(node.end, node.start + 1)) for path, node in parts.items()}
+            texts = {path: node.parsed for path, node in parts.items() if _is_unquoted(node)}
+            yield WrittenCorrection(entry, name, origin.locate(spans[()].start).line, origin, spans, texts=texts)
 
     # -- tables
 
@@ -129,23 +131,19 @@ class _Files:
         return WrittenCorrection(entry, name, line, origin, {(): span}, in_table=True)
 
 
-def _texts(document: Document, at: int, entry: CorrectionEntry) -> Iterator[tuple[EntryPath, str]]:
-    """The unquoted values of an entry as they are written."""
-    keys: list[EntryPath] = [("key", name) for name in entry.key] if isinstance(entry.key, Mapping) else [("key",)]
-    for path in (*keys, *(("set", name, side) for name in entry.set for side in ("from", "to"))):
-        node = document.node_at((at, *path))
-        if isinstance(node, Scalar) and not node.style and not node.substitutions and node.value is not None:
-            yield path, node.parsed
-
-
-def _spans(document: Document, at: int, entry: CorrectionEntry) -> Iterator[tuple[EntryPath, Span]]:
-    """The places of the parts of an entry in the text of its file."""
+def _parts(document: Document, at: int, entry: CorrectionEntry) -> Iterator[tuple[EntryPath, Node]]:
+    """The parts of an entry in its file: the whole under `()`, then key and cells."""
     keys = [("key", name) for name in entry.key] if isinstance(entry.key, Mapping) else []
     cells = [("set", name) for name in entry.set]
     for path in ((), ("key",), *keys, *cells, *((*cell, side) for cell in cells for side in ("from", "to"))):
         node = document.node_at((at, *path))
         if node is not None:
-            yield path, Span(node.start, max(node.end, node.start + 1))
+            yield path, node
+
+
+def _is_unquoted(node: Node) -> TypeGuard[Scalar]:
+    """Whether a part is a value whose text says more than what YAML makes of it."""
+    return isinstance(node, Scalar) and not node.style and not node.substitutions and node.value is not None
 
 
 class _UnreadableError(Exception):
