@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
-from cxl.functions.registry import Builtin, load
+from cxl.functions.registry import Accepts, Builtin, load
 from cxl.lazy_imports import pa, pc
 from cxl.runtime.context import Context
 from cxl.runtime.evaluate import Frame, build
@@ -62,16 +62,16 @@ class ProgramTask:
     max_expansion: int
 
 
-# Builtins hold functions that have no name; they travel as their place in the registry.
-def _builtin_at(kind: Any, name: str, index: int) -> Builtin:
-    return load()[kind, name][index]
+# Builtins hold functions that have no name; they travel as what tells them apart in the registry.
+def _registered(kind: Any, name: str, receiver: Accepts | None) -> Builtin:
+    return next(entry for entry in load()[kind, name] if entry.receiver == receiver)
 
 
-def _place_of(entry: Builtin) -> tuple[Callable[..., Builtin], tuple[str, str, int]]:
-    return _builtin_at, (entry.kind, entry.name, load()[entry.kind, entry.name].index(entry))
+def _registration_of(entry: Builtin) -> tuple[Callable[..., Builtin], tuple[str, str, Accepts | None]]:
+    return _registered, (entry.kind, entry.name, entry.receiver)
 
 
-copyreg.dispatch_table[Builtin] = _place_of
+copyreg.dispatch_table[Builtin] = _registration_of
 
 
 # Chains such as `a + b + c` nest along their left side, as deep as they are long; they travel as lists.

@@ -1,6 +1,8 @@
 """Row programs on frames: `apply`, `column` and `errors`."""
 
 import pickle
+import subprocess
+import sys
 
 import pyarrow as pa
 import pytest
@@ -8,6 +10,7 @@ from pyspark import cloudpickle
 from pyspark.sql import functions as F
 
 from cxl import Schema, Span, SystemTypes, compile_program
+from cxl.functions.registry import all_builtins
 from cxl.spark import FAILED, INDEX, PASS, Context, apply, column, errors, worker
 from cxl.spark.session import session
 from cxl.typed import tree
@@ -166,3 +169,20 @@ def test_a_chain_travels_to_the_workers_whatever_its_length(part: str) -> None:
     first, chain = tree.spine(expr)
     assert [first.name, *(link.right.name for link in chain)] == ["a"] * 20_000
     assert [(link.op, link.type, link.span) for link in chain] == [(link.op, link.type, link.span) for link in tree.spine(statement.value)[1]]
+
+
+OTHER_ORDER = """
+import pickle, sys
+import cxl.functions.string, cxl.functions.regex, cxl.functions.array
+from cxl.functions.registry import all_builtins
+found = pickle.loads(sys.stdin.buffer.read())
+assert len(found) == sum(1 for _ in all_builtins())
+wrong = [entry.name for entry, doc in found if entry.doc != doc]
+sys.exit(f"other builtins: {wrong}" if wrong else 0)
+"""
+
+
+def test_builtins_arrive_in_a_worker_that_imported_their_modules_in_another_order() -> None:
+    sent = [(entry, entry.doc) for entry in all_builtins()]
+    process = subprocess.run([sys.executable, "-c", OTHER_ORDER], input=cloudpickle.dumps(sent), capture_output=True, check=False)
+    assert process.returncode == 0, process.stderr.decode()
