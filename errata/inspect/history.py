@@ -13,7 +13,7 @@ from changelog.lazy_imports import pa, pc, pl
 from changelog.ops import NEGATIVE, Changed
 from cxl.types.types import Kind, Type
 from errata.core.options import LogFilter
-from errata.inspect.row_keys import figure_columns
+from errata.inspect.row_keys import figure_columns, figures
 from errata.inspect.snapshot import OP_SYMBOLS, Snapshot
 from errata.state.committed_node import CommittedNode, paired, shown_value
 from storage.delta.scan import Within
@@ -157,8 +157,7 @@ class History:
         """The columns with totals; of a node that the pipeline no longer has, or has otherwise, the columns of numbers."""
         plan = self.reading.plan
         own = figure_columns(plan, plan[node.name]) if plan is not None and node.name in plan.nodes else None
-        kinds = {Kind.INT, Kind.FLOAT, Kind.DECIMAL}
-        return {name: type_ for name, type_ in node.data.items() if type_.kind in kinds and (own is None or name in own)}
+        return {name: type_ for name, type_ in figures(node.data).items() if own is None or name in own}
 
     # -- rows
 

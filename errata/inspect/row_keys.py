@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from cxl.typed.lineage import origins
 from cxl.types.types import Kind, Type
+from errata.core.column_names import names_calendar, names_identity
 from operators.aggregate.operator import Aggregate
 from operators.output.history import HistoryOutput
 from operators.output.operator import Output
@@ -26,10 +27,22 @@ def key_columns(plan: Plan, node: Node) -> tuple[str, ...] | None:
 
 
 def figure_columns(plan: Plan, node: Node) -> dict[str, Type]:
-    """The columns of numbers whose totals say something: names of rows and times of a history are left out."""
+    """The columns of numbers whose totals say something: names of rows, parts of dates and times of a history are left out."""
     times = node.operator.times.names if isinstance(node.operator, HistoryOutput) else ()
-    named = {*(key_columns(plan, node) or ()), *times}
-    return {name: type_ for name, type_ in node.operator.output.data.items() if type_.kind in _NUMBERS and name not in named}
+    named = {*(key_columns(plan, node) or ()), *times, *_names_of_records(plan)}
+    return {name: type_ for name, type_ in figures(node.operator.output.data).items() if name not in named}
+
+
+def figures(columns: Mapping[str, Type]) -> dict[str, Type]:
+    """The columns of numbers whose names say neither that they identify something nor that they are a part of a date."""
+    return {name: type_ for name, type_ in columns.items() if type_.kind in _NUMBERS and not (type_.kind is Kind.INT and (names_identity(name) or names_calendar(name)))}
+
+
+def _names_of_records(plan: Plan) -> Iterator[str]:
+    """The columns by which sources name their records and correlate them."""
+    for node in plan.of_kind("source"):
+        source = cast("SourceNode", node.operator).config
+        yield from (*source.merge.primary_key, *source.correlation_key)
 
 
 def _named(plan: Plan, node: Node) -> frozenset[str] | None:

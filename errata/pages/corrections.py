@@ -10,7 +10,7 @@ from typing import Any
 from errata.inspect.history import EpochFigures, History
 from errata.pages.charts import Chart, bars, steps
 from errata.pages.paging import Part, cut_out
-from errata.pages.values import Shown, short, shown
+from errata.pages.values import Shown, figure, short
 
 EPOCHS = 40
 """The epochs of one page."""
@@ -83,7 +83,7 @@ def _line(one: EpochFigures, moments: Mapping[int, datetime], causes: tuple[str,
 
 
 def _figure(before: Any, after: Any) -> Figure:
-    return Figure(shown(before), shown(after), before != after)
+    return Figure(figure(before), figure(after), before != after)
 
 
 def _changes(newest: Sequence[EpochFigures], moments: Mapping[int, datetime]) -> Chart | None:

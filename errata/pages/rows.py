@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cxl.types.types import type_name
 from errata.core.failures import Usage
 from errata.inspect.history import History, RowChange
 from errata.inspect.row_keys import key_columns
@@ -134,7 +135,7 @@ def node_page(history: History, name: str, part: int = 1, search: tuple[str, str
     inputs = tuple(dict.fromkeys(above for above, _ in plan[name].inputs)) if plan is not None and name in plan.nodes else ()
     live = reading.head.nodes.get(name, {}).get("live") if reading.head and node.persisted else None
     return NodePage(
-        name, node.kind, live, inputs, tuple((short(column, 60), str(type_)) for column, type_ in node.data.items()),
+        name, node.kind, live, inputs, tuple((short(column, 60), type_name(type_.base)) for column, type_ in node.data.items()),
         tuple(EpochOfNode(epoch, moments.get(epoch, ""), op_texts(counts[epoch])) for epoch in epochs), which, search,
         None if found is None else tuple((key, fields(row)) for key, row in found),
     )  # fmt: skip

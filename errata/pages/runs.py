@@ -14,7 +14,7 @@ from errata.inspect.next_run import Outlook
 from errata.pages.charts import Chart, bars
 from errata.pages.overview import op_texts
 from errata.pages.paging import Part, cut_out
-from errata.pages.values import short
+from errata.pages.values import paragraphs, short
 from errata.plan.pipeline import LoadedPipeline
 from storage.state.entry import Entry
 
@@ -81,7 +81,7 @@ def next_run(loaded: LoadedPipeline) -> NextRun:
         rows = tuple({**row, "reason": short(row["reason"], 300)} for row in outlook.rows())
         chosen = outlook.engine(EngineOptions())
     except Failure as problem:
-        return NextRun("", (), idle=False, problem=problem.message)
+        return NextRun("", (), idle=False, problem=paragraphs(problem.message, 5_000))
     except PipelineErrors as errors:
-        return NextRun("", (), idle=False, problem="; ".join(one.message for one in errors.diagnostics))
+        return NextRun("", (), idle=False, problem=paragraphs("; ".join(one.message for one in errors.diagnostics), 5_000))
     return NextRun("" if chosen is None else f"{chosen[0]} ({chosen[1]})", rows, idle=chosen is None)

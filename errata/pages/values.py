@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -12,6 +13,7 @@ from errata.rendering.rows import cell
 from errata.rendering.terminal import escaped
 
 Row = Mapping[str, Any]
+_THOUSANDS = re.compile(r"(?<=[0-9])(?=([0-9]{3})+$)")
 MOST_SIGNS = 200
 """The number of characters of a value that a page shows."""
 MOST_COLUMNS = 40
@@ -62,8 +64,20 @@ def shown(value: Any, most: int = MOST_SIGNS) -> Shown:
     if value is None:
         return Shown("", null=True)
     number = isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
-    text = value if isinstance(value, str) else f"{value:,}" if isinstance(value, int) and number else cell(value)
+    text = value if isinstance(value, str) else cell(value)
     return Shown(f"{escaped(text[:most])}{'…' if len(text) > most else ''}", len(text) > most, number)
+
+
+def figure(value: Any) -> Shown:
+    """Return an amount, a number or None, as a short text with separators of thousands."""
+    found = shown(value)
+    whole, point, decimals = found.text.partition(".")
+    return replace(found, text=_THOUSANDS.sub(",", whole) + point + decimals) if found.number else found
+
+
+def paragraphs(text: str, most: int) -> str:
+    """Return a text of several lines, cut, whose other control characters are escapes."""
+    return "\n".join(escaped(line) for line in text[:most].split("\n")) + ("…" if len(text) > most else "")
 
 
 def short(text: str, most: int = MOST_SIGNS) -> str:

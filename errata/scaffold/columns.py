@@ -196,8 +196,7 @@ def _tries(texts: _Texts) -> Iterator[Guess | None]:
     yield _leading_zeros(texts)
     yield _words(texts)
     yield _compact_dates(texts)
-    yield _number(texts)
-    yield _localized(texts)
+    yield from _numbers(texts)
     yield _dated(texts, "date", _DATES[:-1])
     yield _dated(texts, "date_time", _TIMES)
 
@@ -230,6 +229,18 @@ def _words(texts: _Texts) -> Guess | None:
     return _with_nothing(texts, Guess("bool"), "to_bool()")
 
 
+def _numbers(texts: _Texts) -> Iterator[Guess | None]:
+    """Numbers as a source reads them, then as people write them; the other way round where more of the values fit people's way."""
+    written = _written(texts)
+    plain = int((~(_fits(texts.values, _POINT) | _fits(texts.values, _EXPONENT))).sum())
+    if written.misfits < plain:
+        yield _localized(texts, written)
+        yield _number(texts)
+    else:
+        yield _number(texts)
+        yield _localized(texts, written)
+
+
 def _number(texts: _Texts) -> Guess | None:
     ints = _fits(texts.values, _INT)
     if texts.tolerates(int((~ints).sum())) and (ints.all() or not _fits(texts.values, _POINT).all()):
@@ -242,7 +253,15 @@ def _number(texts: _Texts) -> Guess | None:
         return None
     good = texts.values.filter(points)
     guess = Guess("float") if _fits(good, _EXPONENT).any() else _points(texts.name, good)
+    guess = replace(guess, doubts=(*guess.doubts, *_three_decimals(texts, good)))
     return _with_nothing(texts, guess, "to_float()" if guess.type == "float" else f"to_decimal({guess.scale})", texts.misfits(points), "number")
+
+
+def _three_decimals(texts: _Texts, values: pl.Series) -> Iterator[str]:
+    """The doubt about numbers that all have three decimals, in a file or a column where a point may end thousands."""
+    points = values.filter(_fits(values, "[.]"))
+    if (texts.day_first or _is_amount(texts.name)) and len(points) and _fits(points, r"^[+-]?[1-9]\d{0,2}\.\d{3}$").all():
+        yield f"all values with a point are like '{points[0]}': the point is taken as that of decimals, not as one of thousands"
 
 
 def _with_nothing(texts: _Texts, guess: Guess, call: str, misfits: pl.Series | None = None, noun: str = "") -> Guess:
@@ -267,14 +286,36 @@ def _quoted(text: str) -> str:
 # -- numbers as people write them
 
 
-def _localized(texts: _Texts) -> Guess | None:
-    """Numbers with a decimal comma, separators of thousands, a currency or parentheses."""
+class _Written(NamedTuple):
+    """Values without currencies and parentheses, and which of them have a comma, or a point, as the point of decimals."""
+
+    bare: pl.Series
+    comma: pl.Series
+    point: pl.Series
+
+    @property
+    def misfits(self) -> int:
+        """How many values do not fit, in the way that fits more of them."""
+        return min(int((~self.comma).sum()), int((~self.point).sum()))
+
+
+def _written(texts: _Texts) -> _Written:
     bare = texts.values.str.replace(rf"^\s*{_SIGN}\s*", "").str.replace(rf"\s*{_SIGN}\s*$", "")
     bare = bare.str.replace(rf"^-\s*{_CURRENCY}\s*", "-").str.replace(r"^\((.*)\)$", "-${1}").str.replace(rf"^-{_CURRENCY}", "-")
-    comma = _fits(bare, rf"^[+-]?(\d+|\d{{1,3}}([.{_SPACES}]\d{{3}})+)(,\d+)?$")
-    point = _fits(bare, rf"^[+-]?(\d+|\d{{1,3}}([,{_SPACES}]\d{{3}})+)(\.\d+)?$")
+    return _Written(bare, _fits(bare, f"^{_grouped(',', _SPACES)}$"), _fits(bare, f"^{_grouped('.', _SPACES)}$"))
+
+
+def _grouped(mark: str, spaces: str) -> str:
+    """The regular expression of a number with this mark before its decimals, and separators of thousands where thousands end."""
+    separator = "." if mark == "," else ","
+    return rf"[+-]?([0-9]+|[0-9]{{1,3}}([{separator}{spaces}][0-9]{{3}})+)([{mark}][0-9]+)?"
+
+
+def _localized(texts: _Texts, written: _Written) -> Guess | None:
+    """Numbers with a decimal comma, separators of thousands, a currency or parentheses."""
+    bare, comma, point = written
     with_comma, with_point = int((~comma).sum()), int((~point).sum())
-    if not texts.tolerates(min(with_comma, with_point)):
+    if not texts.tolerates(written.misfits):
         return None
     both = with_comma == with_point and bool(_fits(bare, r"[.,]").any())
     is_comma = (not both and with_comma < with_point) or (both and texts.day_first and not _fits(bare, r"\d\.\d{3}$").any())
@@ -288,14 +329,39 @@ def _converted(texts: _Texts, bare: pl.Series, fits: pl.Series, *, comma: bool, 
     money = digits <= 6 and (digits == 2 or _is_amount(texts.name) or bool(_fits(originals, _CURRENCY).any()))
     scale = max(digits, 2) if money else None
     kind = "decimal" if money else "float" if digits else "int"
+    call = f"to_{kind}({'' if scale is None else scale})"
     steps = "".join(f".replace({_quoted(old)}, {_quoted(new)})" for old, new in _steps(originals, comma=comma))
-    value = f"{{}}{steps}.trim().to_{kind}({'' if scale is None else scale})"
+    value = f"if {{}}.trim().matches({_quoted(_pattern(originals, mark))}) then {{}}{steps}.trim().{call} else {{}}.trim().{call}"
     doubts = [*_rejected(texts.misfits(fits), texts.total, "number"), *_taken_as_null(texts.nothing)]
     if both:
         shown = good.filter(_fits(good, "[.,]"))[0]
         doubts.append(f"'{shown}' could have a decimal point or separators of thousands: '{mark}' was taken as the point of decimals")
+    else:
+        doubts.extend(_of_thousands(good, mark))
     note = f"written as '{originals[0]}'" + (", read as a number of percent" if _fits(originals, "%").any() else "")
     return Guess("string", scale, conversion=_conditional("{}.trim()", value, texts.nothing), becomes=kind, note=note, doubts=tuple(doubts), money=money)
+
+
+def _of_thousands(good: pl.Series, mark: str) -> Iterator[str]:
+    """The doubt about values that are whole numbers or have three decimals, where another value decides which."""
+    separator = "." if mark == "," else ","
+    unsure = good.filter(_fits(good, rf"^[+-]?[1-9][0-9]{{0,2}}{re.escape(separator)}[0-9]{{3}}$"))
+    sure = good.filter(_fits(good, re.escape(mark)))
+    if len(unsure) and len(sure):
+        yield f"'{unsure[0]}' is read as {str(unsure[0]).replace(separator, '')}, since '{sure[0]}' has '{mark}' before its decimals ({_many(len(unsure), len(good))} like it)"
+
+
+def _pattern(originals: pl.Series, mark: str) -> str:
+    """The regular expression of a column's way to write numbers; a text in another way is no number, or a plain one."""
+    used = set("".join(originals.unique().to_list()))
+    signs = sorted(set(originals.str.extract_all(_SIGN).explode().drop_nulls().to_list()), key=lambda one: (-len(one), one))
+    spaces = "".join(one for one in _SPACES if one in used)
+    number = _grouped(mark, spaces)
+    if signs:
+        sign = f"({'|'.join(one.replace('.', '[.]').replace('$', '[$]') for one in signs)})?"
+        blanks = f"[{spaces}]*" if spaces else ""
+        number = f"[+-]?{blanks}{sign}{blanks}{number}{blanks}{sign}"
+    return f"{number}|[(]{number}[)]" if "(" in used else number
 
 
 def _rejected(misfits: pl.Series, total: int, noun: str) -> Iterator[str]:
@@ -318,10 +384,10 @@ def _steps(originals: pl.Series, *, comma: bool) -> Iterator[tuple[str, str]]:
     for sign in sorted(found, key=lambda one: (-len(one), one)):
         yield sign, ""
     used = set("".join(originals.unique().to_list()))
-    removed = [one for one in (*_SPACES, "." if comma else ",") if one in used]
-    for one in removed:
+    separator = "." if comma else ","
+    for one in (*(one for one in _SPACES if one in used), separator):
         yield one, ""
-    if comma and "," in used:
+    if comma:
         yield ",", "."
     if "(" in used:
         yield "(", "-"

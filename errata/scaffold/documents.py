@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
@@ -64,21 +64,28 @@ def json_records(text: str, name: str) -> list[Found]:
     if ended or not counts:
         return [Found()]
     paths = sorted(counts, key=lambda path: -counts[path])[:MOST_KINDS]
-    doubts = [*_of_several([".".join(one) for one in counts], told=False), *_around(outline)]
+    doubts = [*_of_several([".".join(one) for one in counts]), *_outside(_members_outside(outline), "json_pointer")]
     return [Found(".".join(path), doubts=() if place else doubts) for place, path in enumerate(paths)]
 
 
-def _around(outline: _Keys) -> Iterator[str]:
-    """The doubt about fields outside of the records, where there are some."""
-    inner = [path for path in outline.seen if not any(path == other[: len(path)] for other in (*outline.counts, *(one for one in outline.seen if one != path)))]
-    if inner:
-        names = ", ".join(".".join(path) for path in inner[:3])
-        yield f"fields around the records, such as {names}, are not read; an envelope with a json_pointer reads them"
+def _members_outside(outline: _Keys) -> Iterator[str]:
+    """The members of objects that are outside of the records."""
+    for path in outline.seen:
+        if not any(path == other[: len(path)] for other in (*outline.counts, *(one for one in outline.seen if one != path))):
+            yield ".".join(path)
 
 
-def _of_several(paths: Sequence[str], *, told: bool) -> list[str]:
-    """The doubt about several kinds of records, said once."""
-    if told or len(paths) < 2:
+def _outside(names: Iterable[str], key: str) -> Iterator[str]:
+    """The doubt about fields outside of the records, where there are some; `key` names them in an envelope."""
+    found = list(names)
+    if found:
+        more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+        yield f"fields around the records, such as {', '.join(found[:3])}{more}, are not read; an envelope with {'an' if key.startswith('x') else 'a'} {key} reads them"
+
+
+def _of_several(paths: Sequence[str]) -> list[str]:
+    """The doubt about several kinds of records."""
+    if len(paths) < 2:
         return []
     left = f"; {', '.join(paths[MOST_KINDS:])} are left out" if len(paths) > MOST_KINDS else ""
     return [f"the file has {len(paths)} kinds of records ({', '.join(paths[:MOST_KINDS])}): each is a source of its own{left}"]
@@ -140,7 +147,8 @@ class _Element:
         count: How many there are.
         most: The most of them in one parent.
         inside: How many the present parent has.
-        attributes: Whether one has attributes.
+        attributes: The names of their attributes.
+        text: Whether one has a text.
         children: The kinds of elements inside.
     """
 
@@ -148,13 +156,14 @@ class _Element:
     count: int = 0
     most: int = 0
     inside: int = 0
-    attributes: bool = False
+    attributes: dict[str, None] = field(default_factory=dict)
+    text: bool = False
     children: dict[str, _Element] = field(default_factory=dict)
 
     @property
     def composed(self) -> bool:
         """Whether it has attributes or elements inside."""
-        return self.attributes or bool(self.children)
+        return bool(self.attributes or self.children)
 
     def below(self) -> Iterator[_Element]:
         """The kinds of elements inside, at any depth."""
@@ -180,7 +189,7 @@ class _Outline:
         found.count += 1
         found.inside += 1
         found.most = max(found.most, found.inside)
-        found.attributes |= any(not one.startswith("xmlns") for one in attributes)
+        found.attributes |= {one: None for one in attributes if not one.startswith("xmlns")}
         for child in found.children.values():
             child.inside = 0
         self._open.append(found)
@@ -188,6 +197,11 @@ class _Outline:
     def end(self, name: str) -> None:
         """Take the end of an element."""
         self._open.pop()
+
+    def characters(self, text: str) -> None:
+        """Take a text between tags."""
+        if not text.isspace():
+            self._open[-1].text = True
 
 
 def xml_records(data: bytes, name: str, *, whole: bool) -> list[Found]:
@@ -204,6 +218,7 @@ def xml_records(data: bytes, name: str, *, whole: bool) -> list[Found]:
     outline = _Outline()
     parser = expat.ParserCreate()
     parser.StartElementHandler, parser.EndElementHandler = outline.start, outline.end
+    parser.CharacterDataHandler = outline.characters
     parser.EntityDeclHandler = _refuse
     try:
         parser.Parse(data, whole)
@@ -224,8 +239,19 @@ def _chosen(outline: _Outline) -> list[Found]:
     composed = [one for one in repeated if one.composed]
     records = [one for one in composed if not any(_is_below(one, other) for other in composed)]
     records = records or [one for one in root.below() if one.composed and len(one.path) == 2][:1] or repeated[:1]
-    paths = [_steps(one) for one in records]
-    return [_with_arrays(one, _of_several(paths, told=place > 0)) for place, one in enumerate(records[:MOST_KINDS])] or [Found()]
+    doubts = [*_of_several([_steps(one) for one in records]), *_outside(_fields_outside(root, records), "xml_path")] if records else []
+    return [_with_arrays(one, [] if place else doubts) for place, one in enumerate(records[:MOST_KINDS])] or [Found()]
+
+
+def _fields_outside(element: _Element, records: Sequence[_Element]) -> Iterator[str]:
+    """The texts and attributes of elements that are no records and not inside of one, as paths."""
+    if any(element is one for one in records):
+        return
+    yield from (f"{_steps(element)}/@{name}" for name in element.attributes)
+    if element.text:
+        yield _steps(element)
+    for child in element.children.values():
+        yield from _fields_outside(child, records)
 
 
 def _is_below(element: _Element, other: _Element) -> bool:
@@ -236,7 +262,7 @@ def _steps(element: _Element) -> str:
     return "/" + "/".join(element.path)
 
 
-def _with_arrays(record: _Element, doubts: list[str]) -> Found:
+def _with_arrays(record: _Element, given: Sequence[str]) -> Found:
     """The arrays in a record: one of elements with parts is exploded, arrays of plain texts are joined."""
     inside = [one for one in record.below() if one.most > 1]
     plain = [".".join(one.path[len(record.path) :]) for one in inside if not one.composed]
@@ -246,6 +272,7 @@ def _with_arrays(record: _Element, doubts: list[str]) -> Found:
     explode = [".".join(best.path[len(record.path) :])] if best is not None else []
     join = [path for path in plain if not any(path.startswith(f"{one}.") for one in explode)]
     arrays = [".".join(one.path[len(record.path) :]) for one in above if one is not best]
+    doubts = list(given)
     if best is not None:
         doubts.append(f"{_steps(record)} has several elements '{best.path[-1]}': each of these is a record (array_paths)")
     return Found(_steps(record), explode, join, arrays, None if record.children else record.path[-1], doubts)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 from changelog.lazy_imports import pl
+from errata.core.column_names import names_identity
 from errata.scaffold.model import Cells, ColumnGuess
 
-_IDENTITY = re.compile(r"(^|_)(id|uuid|guid|key|code|no|nr|number|nummer|num|sku|ean|isbn|iban|ref|referenz|reference|identifier|kennung|beleg|pk)($|_)|Id$|ID$|^id", re.ASCII | re.IGNORECASE)
 _PART = re.compile(r"(date|day|month|year|time|_at$|^at$|_on$|line|position|pos$|seq|period|version|name$|sensor|device|station|site|country|currency|symbol|product|item)", re.IGNORECASE)
 _MOST_IN_PAIRS = 14
+_DATES = ("date", "date_time")
+_ENOUGH = 20
+"""The number of records from which on unlikely columns are tried too: in fewer, values differ by chance."""
 _KEY_TYPES = ("string", "int", "date", "date_time")
 _LONGEST = 200
 
@@ -23,11 +26,6 @@ class Key:
 
     columns: Sequence[str] = ()
     doubt: str = ""
-
-
-def identity(name: str) -> bool:
-    """Whether a name says that the column identifies something."""
-    return bool(_IDENTITY.search(name))
 
 
 def candidates(columns: Sequence[ColumnGuess], cells: Mapping[str, Cells]) -> list[ColumnGuess]:
@@ -44,29 +42,42 @@ def _is_filled(cells: Cells) -> bool:
 
 
 def _rank(column: ColumnGuess) -> int:
-    if identity(column.name) or identity(column.source_name):
+    if names_identity(column.name) or names_identity(column.source_name):
         return 0
-    if _PART.search(column.name):
-        return 1
-    return 2 if column.guess.final in ("string", "int") else 3
+    return 1 if _PART.search(column.name) or column.guess.final in _DATES else 2
 
 
 def keys_of(columns: Sequence[ColumnGuess], cells: Mapping[str, Cells]) -> Iterator[Key]:
-    """Yield the keys that hold in the samples, the likeliest first: single columns, then pairs."""
+    """Yield the keys that hold in the samples, the likeliest first: single columns, pairs, then times alone and pairs of other texts and numbers."""
     able = candidates(columns, cells)
     total = len(cells[columns[0].source_name].texts) if columns else 0
-    for column in able:
-        if cells[column.source_name].texts.n_unique() == total and _may_stand_alone(column, columns, total):
-            yield Key((column.name,), _single_doubt(column, total))
-    for first, second in combinations(able[:_MOST_IN_PAIRS], 2):
-        if _rank(first) + _rank(second) < 4 and _differ(cells, (first, second), total):
-            ordered = sorted((first, second), key=columns.index)
-            yield Key(tuple(one.name for one in ordered), f"no column alone is unique and never null; {ordered[0].name} and {ordered[1].name} together are, in {total:,} records")
+    alone = [column for column in able if cells[column.source_name].texts.n_unique() == total]
+    likely = [column for column in alone if _may_stand_alone(column, columns, total)]
+    pairs = list(combinations(able[:_MOST_IN_PAIRS], 2))
+    yield from (Key((column.name,), _single_doubt(column, total)) for column in likely)
+    yield from _pairs(columns, cells, [pair for pair in pairs if _is_likely(pair)])
+    yield from (Key((column.name,), _single_doubt(column, total)) for column in alone if column.guess.final == "date_time" and column not in likely)
+    if total >= _ENOUGH:
+        yield from _pairs(columns, cells, [pair for pair in pairs if not _is_likely(pair)])
+
+
+def _is_likely(pair: Sequence[ColumnGuess]) -> bool:
+    """Whether names and types of a pair say that it may be a key."""
+    return sum(map(_rank, pair)) < 4
+
+
+def _pairs(columns: Sequence[ColumnGuess], cells: Mapping[str, Cells], pairs: Iterable[tuple[ColumnGuess, ColumnGuess]]) -> Iterator[Key]:
+    """Yield the pairs that are never the same twice."""
+    for pair in pairs:
+        total = len(cells[pair[0].source_name].texts)
+        if _differ(cells, pair, total):
+            first, second = (column.name for column in sorted(pair, key=columns.index))
+            yield Key((first, second), f"no likelier column is unique and never null; {first} and {second} together are, in {total:,} records")
 
 
 def _may_stand_alone(column: ColumnGuess, columns: Sequence[ColumnGuess], total: int) -> bool:
-    """Whether a column of other values than identities may be a key: the first column, or one of texts in enough records."""
-    return _rank(column) == 0 or column is columns[0] or (column.guess.final == "string" and total >= 20)
+    """Whether a column of other values than identities may be a key: the first column, a day, or one of texts in enough records."""
+    return _rank(column) == 0 or column is columns[0] or column.guess.final == "date" or (column.guess.final == "string" and total >= _ENOUGH)
 
 
 def _single_doubt(column: ColumnGuess, total: int) -> str:

@@ -28,7 +28,7 @@ from errata.pages.links import Links
 from errata.pages.overview import overview
 from errata.pages.rows import changes_page, node_page, restless_page, story
 from errata.pages.runs import NextRun, next_run, runs
-from errata.pages.values import short
+from errata.pages.values import paragraphs, short
 from errata.rendering.diagnostics import as_text
 from errata.ui.forms import below, form_of
 from errata.ui.guard import Access, Guard
@@ -88,7 +88,7 @@ class Site:
         reading = current.history.reading
         return rendering.render(
             "page.html", pipeline=short(reading.name, 80), title=short(title, 120), menu=MENU, here=here, body=body, epoch=reading.last,
-            problems=short(current.problems, 5_000) if current.problems else "", writes=self.writes,
+            problems=paragraphs(current.problems, 5_000), writes=self.writes,
         )  # fmt: skip
 
 
@@ -144,7 +144,7 @@ def _failed(problem: Exception, *, usage: int = 404) -> Response:
 
 
 def _problem_page(message: str, help: str = "", *, detail: str = "", status: int) -> Response:
-    return HTMLResponse(rendering.render("problem.html", message=short(message, 1_000), help=short(redacted(help), 1_000), detail=detail[:20_000]), status)
+    return HTMLResponse(rendering.render("problem.html", message=paragraphs(message, 1_000), help=paragraphs(redacted(help), 1_000), detail=paragraphs(detail, 20_000)), status)
 
 
 def _static(request: Request) -> Response:
@@ -166,6 +166,14 @@ def _word(request: Request, name: str) -> str:
     if not text:
         raise Usage(f"the address lacks {name}")
     return text
+
+
+def _epoch(request: Request) -> int:
+    """The epoch of an address. Raises Usage where it has none, or a word that is none."""
+    text, epoch = _word(request, "epoch"), _number(request, "epoch", 0)
+    if not epoch:
+        raise Usage(f"'{text}' is no epoch", help="epochs are numbered from 1")
+    return epoch
 
 
 # -- pages
@@ -198,7 +206,7 @@ def _node(site: Site, request: Request) -> Response:
 
 
 def _changes(site: Site, request: Request) -> Response:
-    name, epoch = _word(request, "node"), _number(request, "epoch", 0)
+    name, epoch = _word(request, "node"), _epoch(request)
     with site.reader.reading() as current:
         stored = current.history.stored(name)
     with site.reader.reading(engine=not stored) as current:

@@ -72,6 +72,30 @@ def test_amounts_with_a_decimal_comma(project, capsys):
     ]
 
 
+@pytest.mark.parametrize(
+    ("values", "later", "written"),
+    [
+        (["1.234,50", "7,5"], {"12.50": "12.50", "1.234": "1234.00", "1,234.50": None, "1.23,4": None, "1.2345,0": None}, ["1234.50", "7.50"]),
+        (["1,234.50", "7.5"], {"12,50": None, "1,234": "1234.00", "1.234,50": None, "12.50": "12.50"}, ["1234.50", "7.50"]),
+        (["1.234,50 €", "(7,50)"], {"12.50 €": None, "(7,50": None, "-3,00 €": "-3.00"}, ["1234.50", "-7.50"]),
+    ],
+)
+def test_a_later_number_in_another_form_is_rejected_or_read_right(project, capsys, values, later, written):
+    given = ["id;price", *(f"{number};{value}" for number, value in enumerate(values))]
+    project(**{"a.csv": "\n".join(given) + "\n"})
+    ran(capsys)
+    assert [row[1] for row in rows("out/a.csv")[1:]] == written
+    write(Path(), "a.csv", "\n".join([*given, *(f"{number};{value}" for number, value in enumerate(later, 100))]) + "\n")
+    ran(capsys, code=2 if None in later.values() else 0)
+    assert dict(rows("out/a.csv")[1 + len(values) :]) == {str(number): value for number, value in enumerate(later.values(), 100) if value is not None}
+
+
+def test_xml_fields_around_records_are_named_in_the_file(project):
+    told = project(**{"a.xml": b"<r><made>2026-03-01</made><o i='1'/><o i='2'/></r>"})
+    assert "a: fields around the records, such as /r/made, are not read" in told
+    assert "# Unsure: fields around the records, such as /r/made, are not read; an envelope with an xml_path reads them." in Path("pipeline.yaml").read_text()
+
+
 def test_sensors_in_nested_json(project, capsys):
     sensors = {"plant": {"name": "north"}, "readings": [
         {"device": {"id": f"t{device}"}, "at": f"2026-03-01T{hour:02}:00:00Z", "values": {"temp": 20 + hour / 4, "ok": True}} for device in range(2) for hour in range(3)

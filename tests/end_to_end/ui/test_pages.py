@@ -137,6 +137,11 @@ def test_a_live_row_is_found_by_a_value(visit, folder):
         ("/output?name=nobody", 404),
         ("/changes?node=lines&epoch=99", 404),
         ("/changes?node=nobody&epoch=1", 404),
+        ("/changes?node=lines", 404),
+        ("/changes?node=lines&epoch=0", 404),
+        ("/changes?node=lines&epoch=x", 404),
+        ("/changes?node=lines&epoch=-1", 404),
+        ("/changes?node=lines&epoch=1.5", 404),
         ("/row?node=lines&key=zz", 404),
         ("/row?node=lines&key=00", 404),
         ("/row?node=lines&key=" + "ff" * 4000, 404),
@@ -162,6 +167,32 @@ def test_a_browser_that_asks_for_an_icon_gets_none(visit):
 @pytest.mark.parametrize("address", ["/", "/actions/retry", "/actions/correct", "/runs"])
 def test_a_server_without_write_takes_nothing(visit, method, address):
     assert visit.client.request(method, address, data={"form_token": visit.access.form_token}).status_code in (404, 405)
+
+
+def test_errors_of_the_file_keep_their_lines_and_types_are_those_of_a_schema(tmp_path: Path) -> None:
+    folder = with_history(tmp_path)
+    visit = Visit(folder)
+    assert "line string sku string qty int twice int so_far int" in visit.page("/node", name="running").text
+    folder.write("pipeline.yaml", PIPELINE.replace("filter qty > 0", "filter qty > nothing"))
+    for address in ("/next", "/runs"):
+        text = visit.client.get(address).text
+        assert "The pipeline file has errors." in text
+        assert "\\n" not in text
+        assert "-->" in text.replace("&gt;", ">")
+
+
+def test_identities_and_years_are_no_figures(tmp_path: Path) -> None:
+    text = PIPELINE.replace("emit twice = qty * 2", "emit twice = qty * 2\n        emit year = 2026\n        emit customer_id = 12345")
+    text += "  - type: output\n    name: all\n    input: wanted\n    config: { name: all, type: csv, path: all.csv }\n"
+    folder = with_history(tmp_path, pipeline=text)
+    visit = Visit(folder)
+    text = visit.page("/output", name="all").text
+    assert "Total of qty" in text
+    assert "Total of twice" in text
+    assert "Total of year" not in text
+    assert "Total of customer_id" not in text
+    changed = visit.page("/changes", node="all", epoch=1).text
+    assert "2026 12345" in changed
 
 
 def test_expectations_show_their_failing_rows(tmp_path: Path) -> None:

@@ -10,14 +10,14 @@ import pytest
 from errata.inspect.history import RowChange
 from errata.pages.links import Links
 from errata.pages.rendering import render
-from errata.pages.values import MOST_COLUMNS, MOST_SIGNS, fields, lines, short, shown
+from errata.pages.values import MOST_COLUMNS, MOST_SIGNS, fields, figure, lines, paragraphs, short, shown
 
 
 @pytest.mark.parametrize(
     ("value", "text", "number"),
     [
         ("plain", "plain", False),
-        (12_345, "12,345", True),
+        (12_345, "12345", True),
         (-1.5, "-1.5", True),
         (True, "true", False),
         (Decimal("12.50"), "12.50", True),
@@ -30,6 +30,19 @@ from errata.pages.values import MOST_COLUMNS, MOST_SIGNS, fields, lines, short, 
 def test_a_value_is_text_without_control_characters(value, text, number):
     found = shown(value)
     assert (found.text, found.number, found.null) == (text, number, False)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1, "1"), (-1234, "-1,234"), (1234567, "1,234,567"), (Decimal("1234567.123456"), "1,234,567.123456"), (123456.75, "123,456.75"), (Decimal("-999.5"), "-999.5"), (None, ""), (float("inf"), "inf")],
+)
+def test_a_figure_has_separators_of_thousands_before_the_point(value, text):
+    assert figure(value).text == text
+
+
+def test_line_ends_of_a_text_stay_and_other_control_characters_do_not():
+    assert paragraphs("a\nb\x1b\tc", 100) == "a\nb\\x1b\\tc"
+    assert paragraphs("abc", 2) == "ab…"
 
 
 def test_null_is_no_text():

@@ -36,6 +36,10 @@ def guessed(name: str, *texts: str, kinds: str = "text"):
         ("v", "1e3 2.5e-7", "float", ""),
         ("price", "1,50 2,25 1.234,50", "string", "decimal"),
         ("price", "1,234.50 2.25", "string", "decimal"),
+        ("price", "1.234 1.000,00", "string", "decimal"),
+        ("price", "1.234 2.345 3.456 4.567 1.000,00", "string", "decimal"),
+        ("price", "1,234 2,345 3,456 4,567 1,000.00", "string", "decimal"),
+        ("v", "1 2 3 4 5,5", "string", "float"),
         ("price", "€1.50 €2.25", "string", "decimal"),
         ("share", "5% 7%", "string", "int"),
         ("balance", "(1.50) 2.25", "string", "decimal"),
@@ -74,6 +78,23 @@ def test_too_many_values_that_do_not_fit_leave_a_string():
     assert (found.type, found.doubts) == ("string", ("60 of 100 values are numbers, the others are not, such as 'five': it is a string",))
 
 
+@pytest.mark.parametrize(
+    ("texts", "doubt"),
+    [
+        ("1.234 2.345 3.456 4.567 1.000,00", "'1.234' is read as 1234, since '1.000,00' has ',' before its decimals (4 of 5 values like it)"),
+        ("1,234 1,000.00", "'1,234' is read as 1234, since '1,000.00' has '.' before its decimals (1 of 2 values like it)"),
+    ],
+)
+def test_separators_of_thousands_that_another_value_decides_are_a_doubt(texts, doubt):
+    assert guessed("price", *texts.split()).doubts == (doubt,)
+
+
+def test_three_decimals_in_a_file_of_decimal_commas_are_a_doubt():
+    cells = Cells(pl.Series("", ["1.234", "12.500"]), frozenset(("text",)), occurs=2)
+    assert "like '1.234': the point is taken as that of decimals" in guess_of("v", cells, day_first=True).doubts[0]
+    assert guess_of("v", cells).doubts == ()
+
+
 def test_days_and_months_that_nothing_tells_apart():
     assert guessed("d", "01/02/2026", "03/04/2026").form == "%m/%d/%Y"
     assert "the month is taken as the first" in guessed("d", "01/02/2026", "03/04/2026").doubts[0]
@@ -102,6 +123,16 @@ def test_keys_are_unique_and_never_null_and_identities_come_first():
     assert keys(id=["1", None, "2"]) == []
     assert keys(id=["1", "", "2"]) == []
     assert keys(amount=["1.50", "2.50", "3.50"]) == []
+
+
+def test_dates_are_keys_too():
+    days, times = ["2026-01-01", "2026-01-02", "2026-01-03"], ["2026-01-01T10:00:00", "2026-01-01T11:00:00", "2026-01-01T12:00:00"]
+    assert keys(price=["1.50", "2.50", "1.50"], seen=days) == [("seen",)]
+    assert keys(price=["1.50", "2.50", "1.50"], seen=times) == [("seen",)]
+    assert keys(place=["a", "b", "a"], seen=[days[0], days[0], days[1]]) == [("place", "seen")]
+    assert keys(place=["a", "b", "a"], seen=times)[0] == ("place", "seen")
+    texts = [f"a{number % 5}" for number in range(25)], [f"b{number // 5}" for number in range(25)]
+    assert keys(one=texts[0], two=texts[1]) == [("one", "two")]
 
 
 @pytest.mark.parametrize(
@@ -177,6 +208,13 @@ def test_several_kinds_of_records_and_fields_around_them():
     assert second.doubts == ()
     found = xml_records(b"<r><c i='1'/><c i='2'/><os><o i='1'/><o i='2'/></os></r>", "a.xml", whole=True)
     assert [one.record_path for one in found] == ["/r/c", "/r/os/o"]
+
+
+def test_xml_fields_around_records_are_a_doubt():
+    document = b"<r made='x'><head><by>Ann</by><empty/></head><os page='1'><o i='1'><a>1</a></o><o i='2'/></os><end>2</end></r>"
+    (found,) = xml_records(document, "a.xml", whole=True)
+    assert found.doubts == ["fields around the records, such as /r/@made, /r/head/by, /r/os/@page and 1 more, are not read; an envelope with an xml_path reads them"]
+    assert [one.doubts for one in xml_records(b"<r xmlns='x'><o i='1'/> <o i='2'/></r>", "a.xml", whole=True)] == [[]]
 
 
 def test_the_records_of_xml():
