@@ -5,12 +5,14 @@ Files that did not change are not read again, so the change stays until its file
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from changelog.columns import column
+from changelog.ops import is_positive
 from changelog.rows import Rows, is_null
 from errata.core.events import RunResult
 from errata.core.failures import Usage
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Row = Mapping[str, Any]
+_MOST_REASONS = 5
 
 
 class Change(ABC):
@@ -99,12 +102,20 @@ def amend(pipeline: LoadedPipeline, change: Change, options: RunOptions, protect
         Failure: Nothing was committed. Usage where the pipeline is not that of the last epoch.
     """
     effect: list[Row] = []
+    rejected: list[str] = []
+
+    def watch(run: RunState) -> None:
+        effect.extend(effects(epoch.plan, run))
+        if options.dry_run:
+            rejected.extend(_newly_rejected(epoch.plan, run))
+
     with Epoch.begin(pipeline, replace(options, dry_run=False), protected) as epoch:
         planned = PlannedRun.of(epoch, AmendedInputs(epoch.plan, _unedited(epoch), change))
         planned.announce()
         executor = StepExecutor(planned)
-        executor.watch = lambda run: effect.extend(effects(epoch.plan, run))
-        return effect, executor.execute(dry=options.dry_run)
+        executor.watch = watch
+        result = executor.execute(dry=options.dry_run)
+        return effect, replace(result, message=_trial_message(rejected, result.rejected)) if options.dry_run else result
 
 
 def effects(plan: Plan, run: RunState) -> Iterator[Row]:
@@ -119,6 +130,29 @@ def effects(plan: Plan, run: RunState) -> Iterator[Row]:
         rows = dictionaries(run.engine.to_arrow(good.select("_op", "_key", *map(column, shape.shown))))
         for before, after in paired(rows, shape):
             yield {"node": node.name, "op": "+A" if before is None else "-R" if after is None else "+C", "before": before, "after": after}
+
+
+def _newly_rejected(plan: Plan, run: RunState) -> Iterator[str]:
+    """The node and the reason of each record that a run rejects."""
+    for node in plan:
+        delta = run.done.get(node.name)
+        if delta is None or delta.rows is None or "_error" not in delta.rows.columns:
+            continue
+        bad = delta.rows.as_frame().where(is_positive(column("_op")) & column("_error").isNotNull())
+        yield from (f"{node.name}: {json.loads(text)['detail']}" for text in run.engine.to_arrow(bad.select("_error")).column(0).to_pylist())
+
+
+def _trial_message(new: Sequence[str], rejected: int) -> str:
+    """What a trial says about rejected records; nothing where there are none."""
+    if new:
+        reasons = list(dict.fromkeys(new))
+        more = f"; and {len(reasons) - _MOST_REASONS} other reasons" if len(reasons) > _MOST_REASONS else ""
+        return f"{_records(len(new))} would be rejected ({'; '.join(reasons[:_MOST_REASONS])}{more})."
+    return f"{_records(rejected)} {'is' if rejected == 1 else 'are'} rejected, as before." if rejected else ""
+
+
+def _records(count: int) -> str:
+    return f"{count:,} record{'' if count == 1 else 's'}"
 
 
 def _unedited(epoch: Epoch) -> Entry:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Any, cast
 
 from changelog.columns import column
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, pa
 from changelog.rows import is_null
 from changelog.spark_algebra import diff
+from cxl.types.types import Kind, Type, type_name
 from errata.amend.amendment import Change
 from errata.core.diagnostics import did_you_mean
 from errata.core.failures import Usage
@@ -20,6 +23,7 @@ from errata.state.run_state import RunState
 from errata.state.suppressed_rows import truth
 from operators.core.row_type import CK
 from operators.source.node import SourceNode
+from storage.values.coerce import coerce
 from storage.values.decimals import DIGITS, DecimalType, plain_digits, unscaled, value_at
 
 if TYPE_CHECKING:
@@ -63,12 +67,12 @@ class Correct(Change):
             _refuse_unknown(name, node)
             if name in source.config.merge.primary_key:
                 raise Usage(f"'{name}' is part of the primary key: retract the record instead, and correct another")
-            old = old.withColumn(name, _cell(text, digits[name]) if name in digits else _value(text, types[name], dynamic=source.output.data[name].is_dynamic))
-        table = run.engine.to_arrow(old)
-        for name, text in self.correction.changes.items():
-            if text and table.column(name)[0].as_py() is None:
-                raise Usage(f"'{text}' is no {source.output.data[name].base}, as '{name}' is")
-        return run.engine.from_arrow(table).withColumns(_derived(source)) if _derived(source) else run.engine.from_arrow(table)
+            if name in digits:
+                value = _decimal(name, text, digits[name])
+            else:
+                value = given_value(name, text, source.output.data[name], source.date_formats_of(name)).cast(types[name])
+            old = old.withColumn(name, value)
+        return old.withColumns(_derived(source)) if _derived(source) else old
 
     def counters(self) -> dict[str, Any]:
         """What was corrected and why."""
@@ -81,22 +85,58 @@ def _refuse_unknown(name: str, node: Node) -> None:
         raise Usage(f"source '{node.name}' has no column '{name}'", help=did_you_mean(name, known) or f"its columns: {', '.join(known)}")
 
 
-def _cell(text: str, digits: DecimalType) -> Column:
-    """A decimal by the rules for cells; null for an empty text, and for one that is no decimal of these digits."""
+def _decimal(name: str, text: str, digits: DecimalType) -> Column:
+    """A decimal by the rules for cells; null for an empty text. Raises Usage for a text that is no decimal of these digits."""
     found = unscaled(text, digits)
+    if found is None and text:
+        raise Usage(f"'{text}' is no decimal({digits.precision},{digits.scale}), as '{name}' is")
     return F.lit(None if found is None else plain_digits(value_at(found, digits.scale))).cast(f"decimal({DIGITS},{digits.scale})")
 
 
-def _value(text: str, kind: str, *, dynamic: bool) -> Column:
-    """A value as a column of a type; empty text is null but for strings. Dynamic values are JSON, or else text."""
-    if dynamic:
-        import json
+def given_value(name: str, text: str, type_: Type, date_formats: Sequence[str]) -> Column:
+    """A value of the command line as a column, by the rules for cells of files.
 
-        try:
-            json.loads(text)
-        except ValueError:
-            text = json.dumps(text, ensure_ascii=False)
-    return F.lit(text) if kind == "string" else F.lit(text or None).try_cast(kind)
+    Args:
+        name: The column.
+        text: The value; an empty one is null but for strings.
+        type_: The type of the column. Values of type any are JSON, or else text; arrays and maps are JSON.
+        date_formats: The formats of dates of the column.
+
+    Raises:
+        Usage: The text is no value of the type.
+    """
+    if type_.kind is Kind.STRING:
+        return F.lit(text)
+    if not text:
+        return F.lit(None)
+    if type_.kind is Kind.ANY:
+        return F.lit(_json_text(text))
+    read = coerce(pa.array([text], pa.string()), type_name(type_.base), date_formats)
+    if read.failed is not None:
+        raise Usage(f"'{text}' is no {type_name(type_.base)}, as '{name}' is", help=_way_to_write(type_, date_formats))
+    value = read.values[0].as_py()
+    return F.lit(value.isoformat() if isinstance(value, date) else value)
+
+
+def _json_text(text: str) -> str:
+    """JSON unchanged, another text as a text of JSON."""
+    try:
+        json.loads(text)
+    except ValueError:
+        return json.dumps(text, ensure_ascii=False)
+    return text
+
+
+def _way_to_write(type_: Type, date_formats: Sequence[str]) -> str:
+    """How a value of a type is written; empty where that is plain."""
+    if type_.kind is Kind.ARRAY:
+        return "an array is JSON: '[\"a\", 2]'"
+    if type_.kind is Kind.MAP:
+        return "a map is JSON: '{\"a\": 2}'"
+    if type_.kind not in (Kind.DATE, Kind.DATE_TIME):
+        return ""
+    example = "2026-03-01" if type_.kind is Kind.DATE else "2026-03-01T12:00:00"
+    return f"write it like {example}" + (f", or as date_formats say: {', '.join(date_formats)}" if date_formats else "")
 
 
 def _derived(source: SourceNode) -> dict[str, Column]:

@@ -13,8 +13,7 @@ from typing import Any, cast
 import yaml
 
 from changelog.columns import column
-from changelog.lazy_imports import pa
-from cxl.types.types import Kind, type_name
+from errata.amend.correct import given_value
 from errata.core.failures import Usage
 from errata.core.files import replace_file
 from errata.core.options import Correction
@@ -27,7 +26,6 @@ from errata.yaml import parse_yaml
 from operators.corrections.entries import cell_text
 from operators.corrections.operator import Corrections
 from storage.uris import below
-from storage.values.coerce import coerce
 from storage.values.python_rows import dictionaries
 
 FILE = "manual.yaml"
@@ -96,8 +94,7 @@ def _require_value(pipeline: LoadedPipeline, node: Node, name: str, text: str) -
     operator, type_ = cast("Corrections", node.operator), node.operator.inputs[0].data[name]
     if name in operator.fixed:
         raise Usage(operator.fixed[name].reason, help=operator.fixed[name].help)
-    if not type_.is_dynamic and type_.kind is not Kind.STRING and coerce(pa.array([text], pa.string()), type_name(type_), pipeline.plan.settings.date_formats).failed is not None:
-        raise Usage(f"'{text}' is no {type_name(type_.base)}, as '{name}' is")
+    given_value(name, text, type_, pipeline.plan.settings.date_formats)
 
 
 def _node(pipeline: LoadedPipeline, source: str) -> Node:

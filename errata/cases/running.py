@@ -18,6 +18,7 @@ from errata.core.diagnostics import PipelineErrors, did_you_mean
 from errata.core.events import RunResult
 from errata.core.failures import Failure, Usage
 from errata.core.options import EngineKind, EngineOptions, RunOptions
+from errata.plan.expectations import expectations_of
 from operators.output.operator import Output
 from storage.formats import FormatError
 
@@ -78,10 +79,14 @@ class CaseRun:
         options = RunOptions(EngineOptions(self.engine), full_refresh=step.full_refresh, max_retract_share=self.max_retract_share, notify=False)
         try:
             pipeline = load(self.pipeline, base_dir=self.folder, state=str(self.folder / ".errata"), **self.settings)
+        except PipelineErrors as errors:
+            return 1, _problems(errors), None
+        self._require_known(step, pipeline)
+        try:
             _require_inside(pipeline)
             self.result = pipeline.run(options, inputs=self.given)
         except PipelineErrors as errors:
-            return 1, "; ".join(f"{one.code}: {one.message}" for one in errors.diagnostics if one.is_error), None
+            return 1, _problems(errors), None
         except Failure as failure:
             return failure.exit_code, failure.message, pipeline
         except FormatError as error:
@@ -92,19 +97,35 @@ class CaseRun:
         """How rows, changes, dead letters and expectations differ."""
         for name, written in step.expect.items():
             node = self._node(pipeline, name)
-            yield from [_unknown(pipeline, name)] if node is None else _compared(f"rows of {name}", read_table(written), result[node].to_dicts(), pipeline, node)
+            yield from _compared(f"rows of {name}", read_table(written), result[node].to_dicts(), pipeline, node)
         for name, written in step.changes.items():
             node = self._node(pipeline, name)
-            yield from [_unknown(pipeline, name)] if node is None else _compared(f"changes of {name}", read_table(written), _ops(result, node), pipeline, node, "op")
+            yield from _compared(f"changes of {name}", read_table(written), _ops(result, node), pipeline, node, "op")
         if step.dlq is not None:
             yield from _dead_letters(step.dlq, pipeline, result)
         for name, count in step.failing.items():
             yield from _failing(name, count, result)
 
+    def _require_known(self, step: Step, pipeline: Pipeline) -> None:
+        """Raise Usage for a name that the pipeline does not have."""
+        for name in (*step.expect, *step.changes):
+            self._node(pipeline, name)
+        names = [one.label for one in expectations_of(pipeline.plan)]
+        unknown = next((name for name in step.failing if name not in names), None)
+        if unknown is not None:
+            raise Usage(f"the pipeline has no expectation '{unknown}'", help=did_you_mean(unknown, names) or f"its expectations: {', '.join(names) or 'none'}")
+        sources = [node.name for node in pipeline.plan.of_kind("source")]
+        unknown = next((name for name in step.given if name not in sources), None)
+        if unknown is not None:
+            raise Usage(f"the pipeline has no source '{unknown}'", help=did_you_mean(unknown, sources) or f"its sources: {', '.join(sources)}")
+
     @staticmethod
-    def _node(pipeline: Pipeline, name: str) -> str | None:
+    def _node(pipeline: Pipeline, name: str) -> str:
+        """The node that a case means. Raises Usage for a name that the pipeline does not have."""
         known = name if name in pipeline.plan.nodes else pipeline.composition_outputs.get(name)
-        return known if known in pipeline.plan.nodes else None
+        if known is None or known not in pipeline.plan.nodes:
+            raise Usage(f"the pipeline has no node '{name}'", help=did_you_mean(name, pipeline.node_names) or f"its nodes: {', '.join(pipeline.node_names)}")
+        return known
 
     def _lay_out(self, step: Step) -> None:
         """Put the files of a step where the pipeline reads them. Raises Usage for a path that leads out of the folder, or a file that is not there."""
@@ -128,6 +149,11 @@ class CaseRun:
         return target
 
 
+def _problems(errors: PipelineErrors) -> str:
+    """The errors of a pipeline as a message."""
+    return "; ".join(f"{one.code}: {one.message}" for one in errors.diagnostics if one.is_error)
+
+
 def _ops(result: RunResult, node: str) -> list[dict[str, Any]]:
     """The op rows that a run brought to a node, with `op`."""
     return [{"op": SYMBOLS[Op(row["_op"])], **row} for row in result.changes(node)] if result.committed else []
@@ -142,12 +168,8 @@ def _dead_letters(written: Written, pipeline: Pipeline, result: RunResult) -> It
 
 def _failing(name: str, count: int, result: RunResult) -> Iterator[str]:
     """How the number of failing rows of an expectation differs."""
-    found = result.expectations.get(name)
-    if found is None:
-        known = list(result.expectations)
-        hint = did_you_mean(name, known) or f"its expectations: {', '.join(known) or 'none'}"
-        yield f"the pipeline has no expectation '{name}'; {hint}"
-    elif found != count:
+    found = result.expectations.get(name, 0)
+    if found != count:
         yield f"expectation '{name}': {found} failing rows, not {count}"
 
 
@@ -155,11 +177,6 @@ def _compared(what: str, expected: Table, rows: Sequence[Mapping[str, Any]], pip
     """How rows of a node differ. Its rows may have undeclared columns too."""
     names = dict.fromkeys([*further, *pipeline.plan[node].operator.output.data, *(name for row in rows for name in row if not name.startswith("_"))])
     return differences(what, expected, rows, list(names))
-
-
-def _unknown(pipeline: Pipeline, name: str) -> str:
-    hint = did_you_mean(name, pipeline.node_names) or f"its nodes: {', '.join(pipeline.node_names)}"
-    return f"the pipeline has no node '{name}'; {hint}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,11 +230,15 @@ def run_cases(places: Sequence[Path], engine: EngineKind = "sail", matching: str
 
 
 def run_case(path: Path, pipeline: Path, case: Case, engine: EngineKind) -> Outcome:
-    """Run a case in a folder that goes with it. Raises Usage for given files that cannot be."""
+    """Run a case in a folder that goes with it. Raises Usage for given files that cannot be, and for names that the pipeline does not have."""
     began = monotonic()
     with tempfile.TemporaryDirectory(prefix="errata-case-") as folder:
         run = CaseRun(pipeline, Path(folder), path.parent, {"variables": case.variables, "channel": case.channel}, engine, case.max_retract_share)
         for number, step in enumerate(case.in_turn(), 1):
-            if found := list(run.run(step)):
+            try:
+                found = list(run.run(step))
+            except Usage as problem:
+                raise Usage(f"{path}, case '{case.name}', step {number}: {problem.message}", help=problem.help) from problem
+            if found:
                 return Outcome(path, case.name, number, found, monotonic() - began)
     return Outcome(path, case.name, 0, (), monotonic() - began)

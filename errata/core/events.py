@@ -98,7 +98,7 @@ class RunResult:
         counts: Op rows by node and op.
         rejected: How many rejected records there are now.
         outputs: The path of each output. An output in parts has the path from which the names of its parts are made.
-        message: Why a run with exit code 3 or 4 stopped.
+        message: Why a run with exit code 3 or 4 stopped, or which records a trial of a correction would reject.
         preview: The text of a preview that goes to standard output.
         committed: Whether the run committed an epoch.
         expectations: Failing rows of each expectation, by node and name (`orders.amount_positive`).

@@ -139,8 +139,9 @@ class StepExecutor:
                     self.watch(self.run)
                 self._visit(GuardStep())
                 if dry:
+                    rejected = self.run.total_rejected()
                     self.epoch.undo()
-                    return RunResult(exit_code=0, epoch=self.epoch.head.epoch if self.epoch.head else None)
+                    return RunResult(exit_code=2 if rejected else 0, epoch=self.epoch.head.epoch if self.epoch.head else None, rejected=rejected)
                 if self._nothing_changed():
                     self.epoch.restore()
                     return self.planned.unchanged() if self.planned.files_intact else self.restore_outputs()

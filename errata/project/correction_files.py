@@ -175,6 +175,7 @@ def _cells(path: Path) -> Iterator[_Row]:
         raise _UnreadableError("it is no UTF-8", "save it as CSV in UTF-8") from None
     origin = TextOrigin(text, str(path))
     starts = [0, *(found.end() for found in _LINE_END.finditer(text))]
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         header: list[str] | None = None

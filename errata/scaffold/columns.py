@@ -307,8 +307,8 @@ def _written(texts: _Texts) -> _Written:
 
 def _grouped(mark: str, spaces: str) -> str:
     """The regular expression of a number with this mark before its decimals, and separators of thousands where thousands end."""
-    separator = "." if mark == "," else ","
-    return rf"[+-]?([0-9]+|[0-9]{{1,3}}([{separator}{spaces}][0-9]{{3}})+)([{mark}][0-9]+)?"
+    separator, point = (".", ",") if mark == "," else (",", "[.]")
+    return rf"[+-]?([0-9]+|[0-9]{{1,3}}([{separator}{spaces}][0-9]{{3}})+)({point}[0-9]+)?"
 
 
 def _localized(texts: _Texts, written: _Written) -> Guess | None:

@@ -15,6 +15,7 @@ _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*(?: [A-Za-z0-9_./-]+)*")
 _WORDS = frozenset(("true", "false", "yes", "no", "on", "off", "null", "none", "y", "n"))
 _FEW = 20
 _WIDTH = 118
+_BRANCH = "\n          else "
 
 
 def quoted(text: str) -> str:
@@ -155,7 +156,7 @@ def _transform(source: SourceGuess, node: str) -> Iterator[str]:
     yield "    config:"
     yield "      cxl: |"
     for column in source.converted:
-        yield f"        emit {column.name} = {(column.guess.conversion or '').replace('{}', column.name)}"
+        yield f"        emit {column.name} = {(column.guess.conversion or '').replace('{}', column.name).replace(' else ', _BRANCH)}"
 
 
 def output_form(source: SourceGuess) -> str:

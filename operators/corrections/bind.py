@@ -78,6 +78,10 @@ def _fixed(row: RowType, key: Sequence[str], binding: Binding) -> Mapping[str, F
     return found | {name: Fixed(f"'{name}' is part of the key", "retract the record, and let the source bring another") for name in key}
 
 
+_BEGINNINGS = {Kind.ARRAY: "[", Kind.MAP: "{", Kind.NUMERIC: "-0123456789"}
+"""With what the JSON text of values of a type begins; a null is one of every type."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Cells:
     """The values of texts by their type, converted together: one at a time takes a hundred times longer."""
@@ -171,7 +175,11 @@ class _Reading:
         if value is None:
             return "" if written.in_table and type_.kind is Kind.STRING else None
         if type_.is_dynamic:
-            return _json(value)
+            found = _json(value)
+            if found[:1] not in _BEGINNINGS.get(type_.kind, found[:1]):
+                self._report(written, place, "E482", f"'{value}' is no {type_name(type_.base)}, as '{place[1]}' is")
+                return _WRONG
+            return found
         text = written.text(place, value)
         if type_.kind is Kind.STRING:
             return text

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from operators.corrections.entries import WrittenCorrection
 
@@ -48,9 +48,15 @@ class Correction:
         """What it does, as text; equal texts do the same."""
         return json.dumps([self.column, repr(self.before), repr(self.after)], ensure_ascii=False)
 
+    def _written(self, side: Literal["from", "to"]) -> Any:
+        """One side of the cell as the file has it, with all its digits."""
+        column = self.column or ""
+        change = self.written.entry.set[column]
+        return self.written.exact(("set", column, side), change.before if side == "from" else change.after)
+
     def content(self) -> dict[str, Any]:
         """Its parts by name, for lists and messages."""
         entry = self.written.entry
-        change = {} if self.column is None else {"column": self.column, "from": entry.set[self.column].before, "to": entry.set[self.column].after}
+        change = {} if self.column is None else {"column": self.column, "from": self._written("from"), "to": self._written("to")}
         told = {"reason": entry.reason, "author": entry.author, "ticket": entry.ticket}
         return {"place": self.written.place, "key": dict(self.key), **({"retract": True} if self.column is None else change), **told}

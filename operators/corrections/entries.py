@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
 
 import orjson
@@ -67,6 +69,15 @@ class WrittenCorrection:
     def text(self, path: EntryPath, value: Any) -> str:
         """The text of a value: of YAML the one in the file, else the one of a cell. A key without a name is under `("key",)`."""
         return self.texts.get(path) or self.texts.get(path[:1]) or cell_text(value)
+
+    def exact(self, path: EntryPath, value: Any) -> Any:
+        """The value with all digits of the file: a number with more of them than a float holds is a Decimal."""
+        if not isinstance(value, float):
+            return value
+        with suppress(InvalidOperation):
+            found = Decimal(self.text(path, value))
+            return found if found.is_finite() and found != Decimal(repr(value)) else value
+        return value
 
     def error(self, path: EntryPath, code: str, message: str, help_text: str | None = None) -> Diagnostic:
         """An error at a part of the entry, or at the nearest part around it."""

@@ -176,6 +176,14 @@ class SourceNode(BoundNode):
             return self.given.file
         return None if self.config.service is None or self.fetched is None else self.fetched / self.name / "records.ndjson"
 
+    def date_formats_of(self, name: str) -> tuple[str, ...]:
+        """The formats by which dates of a column are read: first the one of its format schema, then the formats of the pipeline."""
+        plan = self._reader.plan
+        fields = (plan.layout or {}).get("fields", ())
+        source_name = next((column.source_name or name for column in self.config.schema_ if column.name == name), name)
+        own = (field["format"] for field in fields if isinstance(field, Mapping) and field.get("name") == source_name and field.get("format"))
+        return (*own, *plan.date_formats)
+
     def beside(self) -> Mapping[str, Any]:
         """The date formats of the pipeline, and what its format schema says."""
         plan = self._reader.plan

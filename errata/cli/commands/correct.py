@@ -24,6 +24,7 @@ from errata.cli.parameters import (
 from errata.core.failures import Exit
 from errata.core.options import Correction, RunOptions
 from errata.rendering.progress import progress
+from errata.rendering.terminal import escaped
 
 
 @click.command("correct", cls=Command)
@@ -69,9 +70,11 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, source: str,
         options = RunOptions(engine=engine, listener=listener, execution_id=console.execution_id, **words)
         rows, result = pipeline.correct(Correction(known_node(pipeline, source), key, changes, reason), options)
     rows_answer(console, rows, format, ("node", "op", "before", "after"), lead=("node", "op"))
-    if options.dry_run and result.exit_code == Exit.CLEAN:
+    if options.dry_run and result.exit_code in (Exit.CLEAN, Exit.REJECTED):
+        if result.message:
+            console.note(escaped(result.message), level="warn")
         console.note(NOTHING_CHANGED)
-        return Exit.CLEAN
+        return result.exit_code
     return console.end_of_run(result)
 
 

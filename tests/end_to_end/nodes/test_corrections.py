@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from errata.core.diagnostics import PipelineErrors
 from errata.core.failures import Exit, Usage
-from errata.core.options import Correction
+from errata.core.options import Correction, EngineOptions, RunOptions
 from tests.support.examples import examples
 from tests.support.pipelines import Folder, command, standing_in
 from tests.support.workbooks import workbook
@@ -350,3 +351,99 @@ def test_no_output_writes_over_the_files(tmp_path: Path) -> None:
     made.write("pipeline.yaml", PIPELINE.replace("path: all.csv", "path: corrections/even.yaml"))
     with pytest.raises(PipelineErrors, match="E349"):
         made.load()
+
+
+def test_huge_numbers_are_listed_with_all_their_digits(tmp_path: Path) -> None:
+    made = folder(tmp_path)
+    lay(made, {1: ("N", "98765432109876543.21")}, ())
+    made.write("pipeline.yaml", PIPELINE.replace("precision: 10", "precision: 30"))
+    made.write("corrections/one.yaml", "- {key: 1, set: {amount: {from: 98765432109876543.21, to: 98765432109876543.22}}, reason: r}\n")
+    made.run()
+    with standing_in(tmp_path):
+        for form in ("text", "csv", "json"):
+            text = command("corrections", "pipeline.yaml", "--format", form, "--wide")[1]
+            assert "98765432109876543.21" in text
+            assert "98765432109876543.22" in text
+
+
+def test_a_cell_of_a_table_may_be_long(tmp_path: Path) -> None:
+    made = folder(tmp_path)
+    long = "x" * 200_000
+    lay(made, {1: ("N", "1.00")}, (Fix(1, "region", "N", long),))
+    made.run()
+    assert made.rows("all.csv") == [{"id": "1", "region": long, "amount": "1.00"}]
+
+
+SAIL = RunOptions(EngineOptions("sail"))
+TYPED = """
+pipeline: { name: typed, date_formats: ["%d.%m.%Y"] }
+nodes:
+  - type: source
+    name: orders
+    config:
+      name: orders
+      type: json
+      path: orders.json
+      merge: { strategy: snapshot, primary_key: [id] }
+      schema: [{ name: id, type: int }, { name: day, type: date }, { name: at, type: date_time }, { name: tags, type: array }, { name: extra, type: map }, { name: some, type: any }, { name: n, type: float }]
+  - { type: corrections, name: fixed, input: orders, config: { path: "corrections/*.yaml", key: [id] } }
+  - type: transform
+    name: counted
+    input: fixed
+    config: { cxl: "emit ratio = 10 / n.to_int()" }
+  - { type: output, name: all, input: fixed, config: { name: all, type: json, path: all.json } }
+  - { type: output, name: ratios, input: counted, config: { name: ratios, type: csv, path: ratios.csv, include_unmapped: false } }
+error_handling: { strategy: continue, dlq: { path: rejected.csv } }
+"""
+
+
+@pytest.fixture
+def typed(tmp_path: Path) -> Folder:
+    made = Folder(tmp_path)
+    made.write("pipeline.yaml", TYPED)
+    made.write("orders.json", json.dumps([{"id": 1, "day": "31.01.2026", "at": "2026-01-31T10:00:00", "tags": ["a"], "extra": {"k": 1}, "some": 1, "n": 1.5}]))
+    made.run()
+    return made
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_manual_correction_reads_values_as_files_are_read(typed: Folder, saved: bool) -> None:
+    given = {"day": "01.02.2026", "at": "2026-02-01T11:00:00Z", "tags": '["b", 2]', "extra": '{"k": [2]}', "some": "word", "n": ""}
+    correction = Correction("orders", {"id": "1"}, given, "r")
+    if saved:
+        typed.load().save_correction(correction)
+        typed.run()
+    else:
+        typed.load().correct(correction, SAIL)
+    [row] = json.loads(typed.text("all.json"))
+    assert row == {"id": 1, "day": "2026-02-01", "at": "2026-02-01T11:00:00", "tags": ["b", 2], "extra": {"k": [2]}, "some": "word", "n": ""}
+
+
+WRONG_VALUES = (
+    ("day", "02/30/2026", "'02/30/2026' is no date, as 'day' is"), ("tags", "a, b", "'a, b' is no array, as 'tags' is"), ("tags", '{"a": 1}', "is no array"),
+    ("extra", "[1]", "is no map"), ("n", "many", "'many' is no float, as 'n' is"),
+)  # fmt: skip
+
+
+def test_a_manual_correction_with_another_type_is_refused(typed: Folder) -> None:
+    for column, text, message in WRONG_VALUES:
+        correction = Correction("orders", {"id": "1"}, {column: text}, "r")
+        with pytest.raises(Usage, match=re.escape(message)):
+            typed.load().correct(correction, SAIL)
+        with pytest.raises(Usage, match=re.escape(message)):
+            typed.load().save_correction(correction)
+    typed.write("corrections/one.yaml", yaml.safe_dump([{"key": at, "set": {column: {"from": None, "to": text}}, "reason": "r"} for at, (column, text, _) in enumerate(WRONG_VALUES)]))
+    with pytest.raises(PipelineErrors) as told:
+        typed.load()
+    assert [one.code for one in told.value.diagnostics] == ["E482"] * len(WRONG_VALUES)
+
+
+def test_a_trial_says_what_it_would_reject(typed: Folder) -> None:
+    words = ("correct", "pipeline.yaml", "orders", "--key", "id=1", "--set", "n=0.5", "--reason", "r", "--quiet")
+    with standing_in(typed.path):
+        code, _, told = command(*words, "--dry-run")
+        assert code == Exit.REJECTED
+        assert told == "1 record would be rejected (counted: division by zero).\n"
+        assert command(*words)[0] == Exit.REJECTED
+        code, _, told = command("correct", "pipeline.yaml", "orders", "--key", "id=1", "--set", "day=2026-02-02", "--reason", "r", "--dry-run", "--quiet")
+        assert (code, told) == (Exit.REJECTED, "1 record is rejected, as before.\n")

@@ -91,8 +91,8 @@ pipeline: shop.yaml
 cases:
   - name: wrong
     given: { orders: "id | region | amount\\n1 | north | 40\\n2 | | 25" }
-    expect: { revenue: "region | total\\nnorth | 41\\n      | 25", nothing: "a\\n1", report: "regoin\\nx" }
-    failing: { orders.large: 2, orders.lagre: 0 }
+    expect: { revenue: "region | total\\nnorth | 41\\n      | 25", report: "regoin\\nx" }
+    failing: { orders.large: 2 }
   - name: exit code
     given: { orders: "id | region | amount\\n1 | north | x" }
   - name: fine
@@ -108,10 +108,8 @@ FAILED  own.test.yaml: wrong
       region | total
     - north  | 41
     + north  | 40
-  step 1: the pipeline has no node 'nothing'; its nodes: orders, orders.large, kept, revenue, report
   step 1: rows of report have no column 'regoin'; did you mean 'region'?
   step 1: expectation 'orders.large': 0 failing rows, not 2
-  step 1: the pipeline has no expectation 'orders.lagre'; did you mean 'orders.large'?
 1 case, 1 failed
 """
     code, out, _ = command("test", str(folder.path), "--format", "jsonl")
@@ -119,6 +117,23 @@ FAILED  own.test.yaml: wrong
     assert [(row["case"], row["verdict"], row["step"]) for row in rows] == [("wrong", "failed", 1), ("exit code", "failed", 1), ("fine", "ok", None)]
     assert rows[1]["detail"] == "exit code 2, not 0"
     assert code == 5
+
+
+@pytest.mark.parametrize(
+    ("step", "message", "hint"),
+    [
+        ('expect: { reprot: "a\\n1" }', "the pipeline has no node 'reprot'", "did you mean 'report'?"),
+        ('changes: { nothing: "a\\n1" }', "the pipeline has no node 'nothing'", "its nodes: orders, "),
+        ("failing: { orders.lagre: 0 }", "the pipeline has no expectation 'orders.lagre'", "did you mean 'orders.large'?"),
+        ('given: { oders: "id\\n1" }', "the pipeline has no source 'oders'", "did you mean 'orders'?"),
+    ],
+)
+def test_a_misspelt_name_is_wrong_usage(step: str, message: str, hint: str, folder: Folder) -> None:
+    folder.write("shop.test.yaml", f"cases:\n  - name: one\n    {step}\n")
+    code, _, err = command("test", str(folder.path))
+    assert code == Exit.USAGE
+    assert f"shop.test.yaml, case 'one', step 1: {message}" in err
+    assert hint in err
 
 
 def test_problems_of_case_files_have_places(folder: Folder) -> None:
