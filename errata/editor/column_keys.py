@@ -61,6 +61,8 @@ COLUMN_KEYS: Mapping[str, tuple[ColumnKey, ...]] = {
         ColumnKey(("config", "split", "group_key"), "written"),
         ColumnKey(("config", "history", "key"), "written"),
         ColumnKey(("config", "history", "valid_from"), "written"),
+        ColumnKey(("config", "closed", "into"), "written", names=True),
+        ColumnKey(("config", "closed", "figures"), "written"),
         ColumnKey(("config", "primary_key"), "written"),
     ),
 }

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from changelog.columns import column
 from changelog.frames import of_keys
 from changelog.lazy_imports import F
-from changelog.ops import SYMBOLS, Op
+from changelog.ops import SYMBOLS, Op, is_positive
 from cxl import Program, spark
 from errata.core.failures import Stopped
 from errata.core.options import RunOptions
-from errata.plan.plan import Node, Plan
+from errata.plan.plan import Node, Plan, columns_of
 from errata.rendering.rows import json_text
 from errata.state.node_tables import accepted
 from errata.state.run_state import RunState
 from operators.core.evaluate import prepare
+from operators.output.booking import KIND, PREFIX
 from operators.output.operator import Output
 from storage.values.python_rows import dictionaries
 
@@ -30,7 +32,30 @@ MOST_SHOWN: Final = 20
 HELP: Final = "--reopen of errata run, correct and revert lets them through"
 
 
-def guard_closed(plan: Plan, options: RunOptions, run: RunState, prior: Entry | None) -> dict[str, int]:
+@dataclass(frozen=True, slots=True)
+class LateChanges:
+    """By output how many rows of closed periods a run changes.
+
+    Attributes:
+        reopened: Rows that change, since their periods were reopened.
+        booked: Booked rows that come, go or change.
+    """
+
+    reopened: Mapping[str, int] = field(default_factory=dict)
+    booked: Mapping[str, int] = field(default_factory=dict)
+
+    def counters(self) -> dict[str, Any]:
+        """The same for the ledger."""
+        return ({"reopened": dict(self.reopened)} if self.reopened else {}) | ({"booked": dict(self.booked)} if self.booked else {})
+
+
+def reopened_nodes(plan: Plan, options: RunOptions) -> dict[str, str]:
+    """The outputs with booked rows that a run publishes again, each with the reason."""
+    nodes = [node.name for node in plan.of_kind("output") if node.as_operator.keeps_periods] if options.reopen else []
+    return dict.fromkeys(nodes, "closed periods are reopened")
+
+
+def guard_closed(plan: Plan, options: RunOptions, run: RunState, prior: Entry | None) -> LateChanges:
     """Stop a run that would change rows of closed periods.
 
     Args:
@@ -40,27 +65,75 @@ def guard_closed(plan: Plan, options: RunOptions, run: RunState, prior: Entry | 
         prior: The last committed epoch, also one that a full refresh replaces; None before the first run.
 
     Returns:
-        By output how many rows of closed periods change, since they were reopened.
+        How many rows of closed periods change, since they were reopened, and how many are booked.
 
     Raises:
         Stopped: Rows of a closed period would change, and nobody reopened it.
     """
-    found: dict[str, int] = {}
+    reopened: dict[str, int] = {}
+    booked: dict[str, int] = {}
     for node in plan.of_kind("output"):
-        closed = cast("Output", node.operator).closed
-        if closed is None or prior is None or node.name not in prior.plan:
+        output = cast("Output", node.operator)
+        if output.closed is None or prior is None or node.name not in prior.plan:
             continue  # nothing was published
         if options.full_refresh and not options.reopen:
             raise Stopped(f"output '{node.name}' has closed periods, which a full refresh would publish again", help="--reopen lets it")
-        rows = None if options.full_refresh else _changed(run, node, closed)
-        count = 0 if rows is None else int(rows.select("_key").distinct().count())
-        if rows is None or not count:
+        if options.full_refresh:
             continue
+        if not options.reopen and output.keeps_periods:
+            _require_columns(node, prior, output)
+            booked[node.name] = _booked(run, node, output)
+            continue
+        reopened[node.name] = _reopened(options, run, node, output)
         if not options.reopen:
-            told = f"output '{node.name}': {count:,} {'row' if count == 1 else 'rows'} of closed periods would change"
-            raise Stopped(f"{told} (closed: {cast('Output', node.operator).config.closed})", help=HELP, details=list(_shown(run, node, rows)), told=told)
-        found[node.name] = count
-    return found
+            _require_columns(node, prior, output)
+    return LateChanges(*({name: count for name, count in found.items() if count} for found in (reopened, booked)))
+
+
+def _reopened(options: RunOptions, run: RunState, node: Node, output: Output) -> int:
+    """How many rows of closed periods change. Raises Stopped where nobody reopened them."""
+    assert output.closed is not None  # the caller looked
+    rows = _changed(run, node, output.closed)
+    count = 0 if rows is None else int(rows.select("_key").distinct().count())
+    if rows is None or not count:
+        return 0
+    if not options.reopen:
+        told = f"output '{node.name}': {in_rows(count)} of closed periods would change"
+        raise Stopped(f"{told} (closed: {_when(output)})", help=HELP, details=list(_shown(run, node, rows)), told=told)
+    return count
+
+
+def _require_columns(node: Node, prior: Entry, output: Output) -> None:
+    """Raise Stopped where an output has other columns than its closed periods were published with."""
+    added = {*output.added, *(name for name, _ in prior.plan[node.name]["columns"] if name.startswith(PREFIX))}
+    before, now = ([(name, type_) for name, type_ in columns if name not in added] for columns in (prior.plan[node.name]["columns"], columns_of(node)))
+    if now != before:
+        told = f"output '{node.name}' has other columns than its closed periods were published with"
+        raise Stopped(told, help="--reopen publishes them again", told=told)
+
+
+def _booked(run: RunState, node: Node, output: Output) -> int:
+    """How many booked rows come, go or change. Raises Stopped where they would lie in a closed period."""
+    delta = run.net_delta(node)
+    if delta is None:
+        return 0
+    assert output.closed is not None  # the caller looked
+    rows = accepted(delta.as_frame()).where(column(KIND).isNotNull())
+    fallen = _of_closed(run, node, output.closed, rows.where(is_positive(F.col("_op"))))
+    if fallen.limit(1).count():
+        told = f"output '{node.name}': 'into' of closed names a closed period"
+        raise Stopped(f"{told} (closed: {_when(output)})", help="name the period that is open now", details=list(_shown(run, node, fallen)), told=told)
+    return int(rows.select("_key").distinct().count())
+
+
+def _when(output: Output) -> str:
+    """The predicate in its own words."""
+    return "" if output.config.closed is None else output.config.closed.when
+
+
+def in_rows(count: int) -> str:
+    """A number of rows in words."""
+    return f"{count:,} {'row' if count == 1 else 'rows'}"
 
 
 def _changed(run: RunState, node: Node, closed: Program) -> DataFrame | None:
@@ -71,12 +144,17 @@ def _changed(run: RunState, node: Node, closed: Program) -> DataFrame | None:
     delta = run.net_delta(node)
     if delta is None:
         return None
+    rows = accepted(delta.as_frame())
+    return of_keys(rows, _of_closed(run, node, closed, rows).select("_key").distinct(), "_key")
+
+
+def _of_closed(run: RunState, node: Node, closed: Program, rows: DataFrame) -> DataFrame:
+    """The rows of closed periods among op rows of an output."""
     assert closed.expression is not None  # a predicate
-    ready, context = prepare(accepted(delta.as_frame()), closed.reads_system, node.operator.output, run.values_of(node))
+    ready, context = prepare(rows, closed.reads_system, node.operator.output, run.values_of(node))
     value, failed = spark.column(closed.expression, context)
     meets = F.coalesce(value, F.lit(False))
-    closed_keys = ready.where(meets if failed is None else meets | failed).select("_key").distinct()
-    return of_keys(ready, closed_keys, "_key")
+    return ready.where(meets if failed is None else meets | failed)
 
 
 def _shown(run: RunState, node: Node, rows: DataFrame) -> Iterator[str]:

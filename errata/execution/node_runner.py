@@ -41,7 +41,7 @@ class NodeRunner:
         return delta
 
     def _delta(self, node: Node, stage: NodeStep) -> NodeDelta:
-        refreshed = stage.action == "delta" and self._scalars_changed(node)
+        refreshed = stage.action == "delta" and (self._scalars_changed(node) or (self.run.reopened and node.as_operator.keeps_periods))
         if not (refreshed or self._has_work(node, stage)):
             return self.writer.keep_nothing(node)
         context = NodeContext(self.run, node, stage, self._bound(node, whole=refreshed or stage.action != "delta"))

@@ -9,6 +9,7 @@ from typing import cast
 
 from changelog.ops import Changed
 from errata.core.events import Counts, Event, OutputChange, RunResult
+from errata.execution.closed_periods import reopened_nodes
 from errata.execution.epoch import Epoch
 from errata.execution.expectations import counts, told_at_the_end, turned_stale
 from errata.execution.inputs import Inputs
@@ -49,7 +50,7 @@ class PlannedRun:
         targets.refuse_foreign(epoch.plan, epoch.prior, epoch.history, force=epoch.options.force)
         tables.refuse_foreign()
         changes = OutputChanges() if epoch.head is None else targets.changes(epoch.plan, epoch.head).with_(tables.changes(epoch.head))
-        steps = plan_steps(epoch.plan, epoch.head, {**inputs.reasons(sources), **turned_stale(epoch.plan, epoch.head, epoch.started)}, changes, retry=retry)
+        steps = plan_steps(epoch.plan, epoch.head, {**inputs.reasons(sources), **turned_stale(epoch.plan, epoch.head, epoch.started), **reopened_nodes(epoch.plan, epoch.options)}, changes, retry=retry)
         for text in without_files(sources.values()):
             epoch.warn(text)
         return cls(epoch, inputs, sources, steps, targets, tables, retry)

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
 from errata.core.events import Event, RunResult
-from errata.execution.closed_periods import guard_closed
+from errata.execution.closed_periods import LateChanges, guard_closed
 from errata.execution.engine import BYTES_A_ROW, choose_engine, start_engine, work_of
 from errata.execution.epoch import Epoch
 from errata.execution.expectations import ledger_facts, stop_where_failing
@@ -76,7 +76,7 @@ class StepExecutor:
         watch: Called with the run's state once its rows are computed.
         files: The records of each source's files, once it was ingested.
         settled: What was rolled back.
-        reopened: By output how many rows of closed periods change.
+        late: How many rows of closed periods change or are booked, by output.
         rejects: All live rejects, once they were looked up.
         written: What the ledger says of the files of each output that was staged.
         entry: The committed entry.
@@ -89,7 +89,7 @@ class StepExecutor:
     watch: Callable[[RunState], None] | None = None
     files: Files = field(default_factory=dict)
     settled: Settled = field(default_factory=Settled)
-    reopened: dict[str, int] = field(default_factory=dict)
+    late: LateChanges = field(default_factory=LateChanges)
     rejects: pl.DataFrame | None = None
     written: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     entry: Entry | None = None
@@ -204,7 +204,7 @@ class StepExecutor:
             case GuardStep():
                 judge(self.epoch.plan, self.epoch.options, self.run, self.files, self.settled.collateral)
                 stop_where_failing(self.epoch.plan, self.run)
-                self.reopened = guard_closed(self.epoch.plan, self.epoch.options, self.run, self.epoch.prior)
+                self.late = guard_closed(self.epoch.plan, self.epoch.options, self.run, self.epoch.prior)
             case OutputStep():
                 self._stage(step)
             case CommitStep():
@@ -294,7 +294,7 @@ class StepExecutor:
             epoch.number, epoch.execution_id, epoch.batch_id, epoch.started, datetime.now(UTC), 2 if run.total_rejected() else 0,
             plan=plan.summary(), tables={**(epoch.head.tables if epoch.head else {}), **run.tables.versions()}, nodes=nodes,
             sources={name: self._source_entry(one, rejects) for name, one in self.sources.items()},
-            counters={"rejected": run.total_rejected(), "correlated": self.settled.collateral, **gone, **({"reopened": self.reopened} if self.reopened else {}), **epoch.counters(), **self.planned.inputs.counters()},
+            counters={"rejected": run.total_rejected(), "correlated": self.settled.collateral, **gone, **self.late.counters(), **epoch.counters(), **self.planned.inputs.counters()},
         )  # fmt: skip
         for event in newly_rejected(rejects, epoch.number):
             epoch.options.listener(event)
@@ -364,7 +364,7 @@ class StepExecutor:
             check_content(epoch.state, head, {path: epoch.tables.by_path(path).data_files() for path in epoch.tables.existing()})
         values = RunValues(self._system_values(), labels_of(self.sources), {node.name: node.constants for node in plan}, epoch=epoch.number)
         nodes = {name: one for name, one in (head.nodes if head else {}).items() if name in plan.nodes or name == TRIGGERS}
-        run = RunState(engine, epoch.tables, epoch.number, values, scalar_inputs=ScalarInputs.of(plan, nodes), folded=head.folded if head else {})
+        run = RunState(engine, epoch.tables, epoch.number, values, scalar_inputs=ScalarInputs.of(plan, nodes), folded=head.folded if head else {}, reopened=epoch.options.reopen)
         for name, counts in nodes.items():
             run.live_rows[name] = counts.get("live", 0) + counts.get("rejected_live", 0)
             run.rejects[name] = counts.get("rejected_live", 0)

@@ -29,6 +29,8 @@ from errata.state.run_state import Ingested
 from errata.state.source_files import SourceFiles, files_left
 from errata.state.suppressed_rows import truth
 from operators.core.delta import Delta
+from operators.core.node import BoundNode
+from operators.output.booked import BookedOutput
 from storage.delta.changelog_table import ChangelogTable
 from storage.engines.base import Engine
 from storage.state.entry import Entry
@@ -84,7 +86,7 @@ def recomputed(pipeline: LoadedPipeline, reading: Snapshot, head: Entry, engine:
             StepExecutor(planned).compute_only(max(map(_live_count, head.nodes.values()), default=0))
         for name, node in reading.nodes.items():
             if node.persisted and name in pipeline.plan.nodes:
-                yield (name, None, unknown[name]) if name in unknown else (name, _differing(reading, head, node, other.state.root), "")
+                yield (name, None, unknown[name]) if name in unknown else (name, _differing(reading, head, node, other.state.root, pipeline.plan[name].operator), "")
     finally:
         other.state.forget()
 
@@ -101,7 +103,7 @@ def incomparable(plan: Plan, head: Entry) -> dict[str, str]:
             found[node.name] = f"{node.name} changed since epoch {head.epoch}"
         elif not node.operator.deterministic:
             found[node.name] = f"{node.name} reads what is another in every run"
-        elif node.operator.remembers:
+        elif node.operator.remembers and not isinstance(node.operator, BookedOutput):
             found[node.name] = f"{node.name} tells what earlier runs published"
         elif above:
             found[node.name] = above[0]
@@ -125,8 +127,11 @@ def _live(reading: Snapshot, head: Entry, name: str, columns: Mapping[str, str],
     return folded(engine, ChangelogTable(f"{reading.state.root}/{path}", columns, pinned=head.tables[path]), head.epoch).without("_epoch")
 
 
-def _differing(reading: Snapshot, head: Entry, node: CommittedNode, root: str) -> int:
-    """The number of rows of a node, rejects among them, that are not the same under the same key in another state."""
+def _differing(reading: Snapshot, head: Entry, node: CommittedNode, root: str, operator: BoundNode) -> int:
+    """The number of rows of a node, rejects among them, that are not the same under the same key in another state; with booked rows, that do not add up to the other state's."""
     columns, engine = node.columns(), reading.engine
     batch = folded(engine, ChangelogTable(f"{root}/changelog/{node.name}", columns)).without("_epoch")
-    return diff(_live(reading, head, node.name, columns, engine), batch, "").distinct(["_key"]).count()
+    live = _live(reading, head, node.name, columns, engine)
+    if isinstance(operator, BookedOutput):
+        return operator.unexplained(live.as_frame(), batch.as_frame()).count()
+    return diff(live, batch, "").distinct(["_key"]).count()

@@ -9,6 +9,7 @@ from cxl.typed.lineage import origins
 from cxl.types.types import Kind, Type
 from errata.core.column_names import names_calendar, names_identity
 from operators.aggregate.operator import Aggregate
+from operators.output.booked import BookedOutput
 from operators.output.history import HistoryOutput
 from operators.output.operator import Output
 
@@ -28,6 +29,8 @@ def key_columns(plan: Plan, node: Node) -> tuple[str, ...] | None:
 
 def figure_columns(plan: Plan, node: Node) -> dict[str, Type]:
     """The columns of numbers whose totals say something: names of rows, parts of dates and times of a history are left out."""
+    if isinstance(node.operator, BookedOutput):
+        return {name: node.operator.output.data[name] for name in node.operator.booking.figures}
     times = node.operator.times.names if isinstance(node.operator, HistoryOutput) else ()
     named = {*(key_columns(plan, node) or ()), *times, *_names_of_records(plan)}
     return {name: type_ for name, type_ in figures(node.operator.output.data).items() if name not in named}
@@ -51,7 +54,7 @@ def _named(plan: Plan, node: Node) -> frozenset[str] | None:
         return frozenset(source.config.merge.primary_key) if source.config.merge.primary_key else None
     if isinstance(node.operator, Aggregate):
         return frozenset(node.operator.groups)
-    if node.operator.output.key != node.operator.inputs[0].key or node.operator.joins_inputs:
+    if node.operator.output.key != node.operator.inputs[0].key or node.operator.joins_inputs or isinstance(node.operator, BookedOutput):
         return None
     above = _named(plan, plan[node.inputs[0][0]])
     return None if above is None else _kept(node.operator, above)

@@ -74,6 +74,7 @@ class RunState:
         condensed: Nodes whose many rows turned out to come to few accumulators.
         wide_sums: Nodes whose sums met values beyond their limbs, in this run or an earlier one.
         remarks: Warnings of operators, by the name of the node.
+        reopened: Whether rows of closed periods may change.
     """
 
     engine: Engine
@@ -89,6 +90,7 @@ class RunState:
     condensed: set[str] = field(default_factory=set)
     wide_sums: set[str] = field(default_factory=set)
     remarks: dict[str, list[str]] = field(default_factory=dict)
+    reopened: bool = False
 
     @property
     def plan(self) -> Plan:
@@ -96,8 +98,10 @@ class RunState:
         return self.tables.plan
 
     def operator(self, node: Node) -> Operator:
-        """The operator of a node in this run: with wide sums where narrow ones were not exact."""
-        return node.as_operator.with_attributes(wide_sums=True) if node.name in self.wide_sums else node.as_operator
+        """The operator of a node in this run: with wide sums where narrow ones were not exact, and without bookings where periods are reopened."""
+        wide = {"wide_sums": True} if node.name in self.wide_sums else {}
+        reopened = {"reopened": True} if self.reopened and node.as_operator.keeps_periods else {}
+        return node.as_operator.with_attributes(**wide, **reopened) if wide or reopened else node.as_operator
 
     def values_of(self, node: Node) -> RunValues:
         """The system variables that a node's programs read."""

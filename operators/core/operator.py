@@ -51,6 +51,8 @@ class Operator(BoundNode, ABC):
 
     wide_sums: bool | None = None
     """Whether sums hold values of any size; None where the operator has no sums."""
+    keeps_periods = False
+    """Whether rows of closed periods stay as they were published, and changes of them are booked."""
 
     def require_exact_sums(self, rows: Rows) -> None:
         """Raise `NeedsWiderSums` where op rows of this operator have an inexact sum: no sum may be silently inexact."""

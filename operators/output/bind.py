@@ -9,6 +9,8 @@ from operators.core.binding import Binding, ConfigPath
 from operators.core.registry import node_type
 from operators.core.row_type import is_reserved
 from operators.core.settings import NodeSpec, check_path
+from operators.output.booked import BookedOutput
+from operators.output.booking import booking_of, closed_program
 from operators.output.config import OutputConfig, Split
 from operators.output.databases import check_database, check_no_database, keyed_by_written
 from operators.output.declared_columns import NOTHING, Declared, declared_columns, laid_out_columns
@@ -51,18 +53,13 @@ def bind(spec: NodeSpec, binding: Binding) -> Output | None:
 def _with_closed(spec: NodeSpec, output: Output, binding: Binding) -> Output | None:
     """The output with what tells its closed periods; None where nothing tells them."""
     config: OutputConfig = spec.config
-    if config.closed is None:
+    if config.closed is None or config.closed.late == "book":
         return output
-    if config.history is not None or config.mode == "op_rows":
-        binding.problems.report("E476", f"{'a history' if config.history is not None else 'a table of op rows'} has no closed periods: it keeps what was published", ("config", "closed"))
+    if config.closed.into or config.closed.figures:
+        binding.problems.report("E477", "'into' and 'figures' belong to late: book", ("config", "closed"), on_key=True)
         return None
-    program = binding.compile(spec, ("config", "closed"), config.closed, "predicate", schema=output.projection.data)
-    if program is None:
-        return None
-    if not program.deterministic:
-        binding.problems.report("E476", "'closed' reads the clock or the run: a period would close by itself", ("config", "closed"), help="name the period, and move it on by an edit")
-        return None
-    return output.with_attributes(closed=program)
+    program = closed_program(spec, output.projection.data, binding)
+    return None if program is None else output.with_attributes(closed=program)
 
 
 def _in_database(spec: NodeSpec, config: OutputConfig, binding: Binding) -> Output | None:
@@ -149,8 +146,9 @@ def _may_stand_there(config: OutputConfig, binding: Binding) -> bool:
 
 def _with_files(config: OutputConfig, binding: Binding) -> bool:
     """Whether the rows have the source files that the path asks for."""
-    if by_source_file(config) and (config.history is not None or not binding.input.key.sources()):
-        those = "a history" if config.history is not None else "an aggregate"
+    booked = config.closed is not None and config.closed.late == "book"
+    if by_source_file(config) and (config.history is not None or booked or not binding.input.key.sources()):
+        those = "a history" if config.history is not None else "bookings" if booked else "an aggregate"
         message = f"{{source_file}} in a path needs rows that come from single records; those of {those} do not"
         binding.problems.report("E324", message, ("config", "path"))
         return False
@@ -246,6 +244,9 @@ def _with_layout(spec: NodeSpec, binding: Binding) -> Output | None:
     if declared is None:
         return None
     projection, place = declared.applied(projection), Place(binding.settings.folder, layout, declared)
+    if config.closed is not None and config.closed.late == "book":
+        booking = booking_of(spec, projection, binding.input, binding)
+        return None if booking is None else BookedOutput(spec, binding.input, projection, booking, place)
     if config.history is None:
         return PlainOutput(spec, binding.input, projection, place)
     times = times_of(spec, projection, binding)

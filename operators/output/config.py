@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from operators.core.config import Digits, SortOrder, Strict
 
@@ -36,6 +36,23 @@ class History(Strict):
         Field(description="Write when rows were recorded: by the begin of the run, or by the number of its epoch. `run` where `valid_from` is absent too."),
     ] = None
     deleted: Annotated[str | None, Field(description="A CXL predicate for rows that say that the thing ended.")] = None
+
+
+class Closed(Strict):
+    """Rows that were published for good, and what becomes of later changes of them."""
+
+    when: str = Field(min_length=1, description='A CXL predicate over the written columns, such as month < "2026-10": rows of closed periods (E476).')
+    late: Literal["stop", "book"] = Field(
+        default="stop", description="What a later change of a closed period does: stop ends the run with exit code 3, book writes its difference as rows of the open period."
+    )
+    into: dict[str, str | int | bool] = Field(
+        default_factory=dict, description='The open period that late: book writes into, as a value for each column that names it: { month: "2026-10" } (E477).'
+    )
+    figures: list[str] = Field(default_factory=list, description="The columns that add up, of type int or decimal; a booked row has their differences (E477).")
+
+
+def _closed(value: Any) -> Any:
+    return {"when": value} if isinstance(value, str) else value
 
 
 def _without_path(schema: dict[str, Any]) -> None:
@@ -84,8 +101,9 @@ class OutputConfig(Strict):
     correlation_fanout_policy: Literal["any", "all", "primary"] | None = Field(default=None, description="Overrides the policy of error_handling for failures at this node.")
     changelog: ChangelogFile | None = Field(default=None, description="A file with the changes of each epoch.")
     history: History | None = Field(default=None, description="Writes versions with their times in place of the rows of today (E470, E471, E472, E473).")
-    closed: str | None = Field(
-        default=None, description='A CXL predicate over the written columns, such as month < "2026-10": its published rows change with --reopen alone (E476).'
+    closed: Annotated[Closed | None, BeforeValidator(_closed, json_schema_input_type=str | Closed)] = Field(
+        default=None,
+        description='A CXL predicate over the written columns, such as month < "2026-10": its published rows change with --reopen alone. A map says what else becomes of late changes (E476).',
     )
     connection: Annotated[str | None, Field(description="The name of a connection in errata.toml, of an output of type sql (E600, E607).")] = None
     table: Annotated[str | None, Field(description="The table that an output of type sql writes: table, schema.table, or with double quotes (E610, E612).")] = None

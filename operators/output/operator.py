@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-_MEMBER = "__member:"
+MEMBER = "__member:"
 """Before the name of an undeclared field: the column of its values as bytes."""
 
 
@@ -132,7 +132,7 @@ class Output(Operator):
         """Format, path, columns, order."""
         order = ", ".join(f"{key.field} {key.order}" for key in self.config.sort_order)
         where = f"table {self.table}" if self.in_database else f"path {self.config.path}"
-        return (f"format: {self.config.type}, {where}", f"columns: {', '.join(self.projection.data)}", *((f"sorted by: {order}",) if order else ()), *((f"closed: {self.config.closed}",) if self.closed else ()))
+        return (f"format: {self.config.type}, {where}", f"columns: {', '.join(self.projection.data)}", *((f"sorted by: {order}",) if order else ()), *((f"closed: {self.config.closed.when}",) if self.config.closed else ()))
 
     def previewed(self, records: int, folder: Path) -> Self:
         """The same output into a file of its own in a folder: JSON lines where its format is no text."""
@@ -142,7 +142,7 @@ class Output(Operator):
 
     def projected(self, frame: DataFrame, beside: Sequence[Column] = ()) -> DataFrame:
         """The written columns of each row, and columns beside them. A row with a null sort key is dropped under `null_order: drop`."""
-        frame = frame.withColumns({_MEMBER + name: member_keys(column("_widened"), name) for name in self.undeclared}) if self.undeclared else frame
+        frame = frame.withColumns({MEMBER + name: member_keys(column("_widened"), name) for name in self.undeclared}) if self.undeclared else frame
         for key in self.config.sort_order:
             if key.null_order == "drop":
                 frame = frame.where(self._value(key.field).isNotNull())
@@ -169,11 +169,11 @@ class Output(Operator):
         return [key_column([(column(field), key_type(self.inputs[0].data[field]))]).alias("_split")]
 
     def _order(self) -> Column:
-        return F.concat(*(_sort_bytes(key, self._value(key.field), self._bytes(key.field)) for key in self.config.sort_order))
+        return F.concat(*(sort_bytes(key, self._value(key.field), self._bytes(key.field)) for key in self.config.sort_order))
 
     def _value(self, field: str) -> Column:
         """What is null where a sort field is."""
-        return column(_MEMBER + field if field in self.undeclared else field)
+        return column(MEMBER + field if field in self.undeclared else field)
 
     def _bytes(self, field: str) -> Column:
         """Bytes that compare as the values of a sort field."""
@@ -220,7 +220,7 @@ def _undeclared(config: OutputConfig, row: RowType, group: str | None) -> tuple[
     return tuple(dict.fromkeys(name for name in names if name not in row.data))
 
 
-def _sort_bytes(key: SortKey, given: Column, value: Column) -> Column:
+def sort_bytes(key: SortKey, given: Column, value: Column) -> Column:
     """Bytes that compare as the sort key says; a null is before or behind all values whatever the direction."""
     if key.order == "desc":
         inverted = F.translate(F.hex(value), "0123456789ABCDEF", "FEDCBA9876543210")

@@ -85,6 +85,16 @@ def test_an_edit_closes_a_period(folder: Folder) -> None:
         folder.run()
 
 
+@pytest.mark.parametrize("change", ["exclude: [month]", "mapping: { sum: total }"])
+def test_other_columns_are_a_change_of_closed_periods(change: str, folder: Folder) -> None:
+    folder.write("pipeline.yaml", PIPELINE.replace("path: report.csv,", f"path: report.csv, {change},").replace("closed: 'month < \"2026-10\"'", "closed: 'month < \"2026-10\"'" if "sum" in change else "closed: 'total < 15'"))
+    before = folder.text("report.csv")
+    with pytest.raises(Stopped, match="closed periods"):
+        folder.run()
+    assert folder.text("report.csv") == before
+    assert folder.run(reopen=True).epoch == 2
+
+
 def test_corrections_and_returns_ask_too(folder: Folder) -> None:
     fix = Correction("bookings", {"id": "1"}, {"v": "12"}, "counted again")
     with pytest.raises(Stopped, match="closed periods"):
