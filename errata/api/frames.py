@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from errata.core.failures import Usage
 from errata.plan.plan import Node, Plan
 from operators.core.settings import GivenRows
 from operators.source.node import SourceNode
+from storage.values.table_digest import table_digest
 
 if TYPE_CHECKING:
     from storage.state.entry import Entry
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 GROUP_ROWS = 100_000
 """Rows of a row group of the files."""
 DIGITS = 16
+"""Signs of the digest in the name of a delivery."""
 _DELIVERY = re.compile(r"-(\d{6})-([0-9a-f]{16})>$")
 
 
@@ -63,14 +64,14 @@ def _given(node: Node, rows: Any, head: Entry | None, folder: Path) -> GivenRows
         pq.write_table(table, file, row_group_size=GROUP_ROWS)
     except (pa.ArrowException, ValueError, TypeError) as error:
         raise Usage(f"the rows for source '{node.name}' cannot be written: {error}") from error
+    digest = table_digest(table)
     if config.merge.strategy == "snapshot" and config.merge.scope is None:
-        return GivenRows(file, f"<source:{node.name}>")
-    return GivenRows(file, _delivery(node.name, file, head))
+        return GivenRows(file, f"<source:{node.name}>", digest)
+    return GivenRows(file, _delivery(node.name, digest[:DIGITS], head), digest)
 
 
-def _delivery(name: str, file: Path, head: Entry | None) -> str:
+def _delivery(name: str, digest: str, head: Entry | None) -> str:
     """The name of a delivery: that of an equal one, or the next number."""
-    digest = hashlib.blake2b(file.read_bytes(), digest_size=DIGITS // 2).hexdigest()
     known = [str(one["path"]) for one in (head.sources.get(name, {}).get("files", ()) if head else ())]
     found = [(path, match) for path in known if (match := _DELIVERY.search(path))]
     same = next((path for path, match in found if match[2] == digest), None)

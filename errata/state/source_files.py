@@ -121,11 +121,13 @@ def _look(node: Node, plan: Plan, before: Mapping[str, Any], number: int, answer
 
 def _changes(node: Node, plan: Plan, known: Sequence[FileRecord], compare: Compare, *, last: bool = False) -> FileChanges:
     """What became of the files of a source. Raises StorageFailed, and, unless it is the `last` try, Changed for an object that was replaced meanwhile."""
-    found = discovered(node, plan)
+    found, given = discovered(node, plan), cast("SourceNode", node.operator).given
     places = {file.name: file.path for file in found}
     seen = {record.path: record for record in known}
     read_ahead(file.path for file in found if file.name not in seen or not seen[file.name].seen(file))
     try:
+        if given is not None:
+            return compare(found, known, lambda _name, _length=None: given.digest)
         return compare(found, known, lambda name, length=None: content_hash(places[name], length))
     except OSError as error:
         raise StorageFailed(f"source '{node.name}': {error.filename}: {error.strerror}", file=str(error.filename)) from error

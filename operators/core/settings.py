@@ -72,10 +72,12 @@ class GivenRows:
     Attributes:
         file: A Parquet file with the rows.
         name: The value of `$source.file`, which tells deliveries apart.
+        digest: The digest of the rows, in place of one of the file's bytes, which depend on the library that wrote them.
     """
 
     file: Path
     name: str
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)

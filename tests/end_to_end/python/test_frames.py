@@ -102,6 +102,15 @@ def test_deliveries_add_up_and_an_equal_one_is_known(tmp_path: Path) -> None:
     assert pipeline.head_epoch() == 2
 
 
+@pytest.mark.parametrize("merge", ["append", "snapshot"])
+def test_an_equal_frame_is_known_however_it_is_written(merge: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline = errata.load(built(merge), base_dir=tmp_path)
+    pipeline.run(inputs={"orders": ROWS}, engine="sail")
+    monkeypatch.setattr("errata.api.frames.GROUP_ROWS", 1)
+    assert not pipeline.run(inputs={"orders": pa.concat_tables([pa.Table.from_pylist(ROWS).slice(0, 1), pa.Table.from_pylist(ROWS).slice(1)])}, engine="sail").committed
+    assert pipeline.head_epoch() == 1
+
+
 @pytest.mark.parametrize("merge", [{"strategy": "upsert", "primary_key": ["id"]}, {"strategy": "ledger", "primary_key": ["id"]}])
 def test_keyed_deliveries(merge: dict[str, Any], tmp_path: Path) -> None:
     pipeline = errata.load(built(merge), base_dir=tmp_path)
