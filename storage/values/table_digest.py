@@ -64,7 +64,7 @@ def _is_binary(kind: pa.DataType) -> bool:
 
 
 def _feed(feed: Feed, values: pa.Array) -> None:
-    """Give the bytes of an array: which values are there, then those that are."""
+    """Give the bytes of an array: the places of nulls, then the values."""
     kind = values.type
     if isinstance(kind, pa.BaseExtensionType):
         _feed(feed, values.storage)
@@ -87,7 +87,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType | None:
 
 
 def _feed_valid(feed: Feed, values: pa.Array) -> None:
-    """Give the bytes of values of which none is null."""
+    """Give the bytes of an array without nulls."""
     kind = values.type
     if pa.types.is_null(kind):
         return
