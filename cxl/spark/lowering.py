@@ -24,7 +24,7 @@ from cxl.spark.operators import (
     number_of,
 )
 from cxl.typed import tree
-from cxl.typed.rewrite import weight
+from cxl.typed.rewrite import weight, without_text
 from cxl.types.types import BOOL, FLOAT, Kind, Type
 from cxl.values import decimals
 
@@ -228,6 +228,7 @@ class Lowering(Inputs):
 
     def call(self, node: tree.Call) -> Lowered | None:
         """A builtin that has a column."""
+        node = without_text(node)
         entry = node.overloads[0]
         if len(node.overloads) > 1 or entry.spark is None or not _callable(node, entry):
             return None

@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+from cxl.functions.datetime.strftime import is_iso_date
 from cxl.functions.registry import Builtin
 from cxl.typed import tree
 from cxl.types.types import Kind
 
 _SKIPPED = ("span", "type")
 _COMPUTED = (tree.Binary, tree.Unary, tree.Call)
+_READS_DATES = ("to_date", "try_date")
 _EXACT = 50
 """How many times more often the column of an exact result reads its parts than it names them."""
 
@@ -41,6 +43,19 @@ def inline(expr: tree.Expr, definitions: Mapping[int, tree.Expr]) -> tree.Expr:
             value = replace(link, left=value, right=inline(link.right, definitions))
         return value
     return _rebuilt(expr, definitions)
+
+
+def without_text(call: tree.Call) -> tree.Call:
+    """Return `x.to_date()` for `x.format_date("%Y-%m-%d").to_date()`, and any other call unchanged. Every date is read back from its ISO text."""
+    written = call.receiver
+    if call.name not in _READS_DATES or call.args or not isinstance(written, tree.Call) or written.name != "format_date":
+        return call
+    is_date = written.receiver.type.kind in (Kind.DATE, Kind.DATE_TIME)
+    return replace(call, receiver=written.receiver) if is_date and _is_iso(written.args[0]) else call
+
+
+def _is_iso(format_: tree.Expr) -> bool:
+    return isinstance(format_, tree.Literal) and isinstance(format_.value, str) and is_iso_date(format_.value)
 
 
 def weight(expr: tree.Expr, weights: dict[int, int]) -> int:

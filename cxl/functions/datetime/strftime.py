@@ -126,6 +126,7 @@ class Spec:
 
 
 Piece = str | Spec
+_ISO_DATE: tuple[Piece, ...] = (Spec("Y"), "-", Spec("m"), "-", Spec("d"))
 
 
 @lru_cache(maxsize=512)
@@ -169,6 +170,11 @@ def shows_time(format_: str) -> bool:
     return any(isinstance(piece, Spec) and piece.needs_time for piece in pieces(format_))
 
 
+def is_iso_date(format_: str) -> bool:
+    """Return whether a format writes dates as `YYYY-MM-DD`."""
+    return check(format_) is None and pieces(format_) == _ISO_DATE
+
+
 # Writing ----------------------------------------------------------------------------------------------------------------
 def write(value: date, format_: str) -> str | None:
     """Return a date or time as text; null for the time of a Date. Raises BadFormat."""
@@ -210,6 +216,8 @@ def write_column(f: Any, value: Any, is_date: bool, format_: str) -> Any:
         return None
     if is_date and shows_time(format_):
         return f.lit(None).cast("string")
+    if is_iso_date(format_):
+        return value.cast("date").cast("string")
     columns = [f.lit(piece) if isinstance(piece, str) else _spec_column(f, value, piece) for piece in pieces(format_)]
     return f.when(value.isNotNull(), f.concat(f.lit(""), *columns))
 

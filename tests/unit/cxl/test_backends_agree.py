@@ -273,6 +273,17 @@ def test_a_date_is_read_as_it_was_written(format_: str) -> None:
     assert answers(f'emit x = d.format_date("{format_}").to_date("{format_}")', {"d": "date"}, [{"d": day} for day in days]) == [[{"x": day}] for day in days]
 
 
+@pytest.mark.parametrize("format_", ["%Y-%m-%d", "%F"])
+@pytest.mark.parametrize("read", ["to_date", "try_date"])
+def test_an_iso_date_is_written_and_read_without_a_text(format_: str, read: str) -> None:
+    days = [date(1, 1, 1), date(999, 12, 31), date(1969, 12, 31), date(2024, 2, 29), date(9999, 12, 31)]
+    moments = [datetime(day.year, day.month, day.day, 23, 59, 59, 999_999) for day in days]
+    text = f'emit x = d.format_date("{format_}")\nemit y = d.format_date("{format_}").{read}()'
+    for kind, values in (("date", days), ("date_time", moments)):
+        found = answers(text, {"d": kind}, [{"d": value} for value in (*values, None)])
+        assert found == [*([{"x": day.isoformat(), "y": day}] for day in days), [{"x": None, "y": None}]]
+
+
 DECISIONS = ["filter {}\nemit x = 1", "emit x = if {} then 1 else 2", "emit x = match {{ {} => 1, _ => 2 }}", 'trace if {} then "t"\nemit x = 1', "emit x = v.any(it => {})"]
 
 
