@@ -36,9 +36,13 @@ LIMIT: Final = 2.0**127
 
 @dataclass(frozen=True, slots=True)
 class FloatSum:
-    """The exact sum of a double column, in bigint columns whose names begin with `prefix`."""
+    """The exact sum of a double column, in bigint columns whose names begin with `prefix`.
+
+    `tested` is false where all values are known to fit the layout.
+    """
 
     prefix: str
+    tested: bool = True
 
     @property
     def limbs(self) -> tuple[str, ...]:
@@ -62,7 +66,7 @@ class FloatSum:
 
     def contributions(self, value: Column, weight: Column) -> list[Column]:
         """Return what a row with this value and weight (1 or -1) adds to each state column. Nulls add nothing."""
-        fits = self._fits(value)
+        fits = self._fits(value) if self.tested else value.isNotNull()
         weighted = F.when(fits, value * weight.cast("double")).otherwise(0.0)
         limbs = [limb.cast("bigint") for limb in _limbs(weighted)]
         outside = (F.abs(value) < _INFINITY) & ~fits

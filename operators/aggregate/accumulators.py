@@ -6,7 +6,7 @@ lists beside them. The other functions need the rows of the group in order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from changelog.columns import column
@@ -266,6 +266,13 @@ def added_once(calls: Sequence[AggregateUse], accumulators: Sequence[Accumulator
         like, unused = first.setdefault((type(one), isinstance(one, BestValues) and one.with_nulls, repr(shape(use.args))), one), one.unused(ranges)
         found |= {name: None if name in unused else source for name, source in zip(one.columns, like.columns, strict=True)}
     return found
+
+
+def within(one: Accumulator, ranges: Mapping[str, ValueRange]) -> Accumulator:
+    """Return an accumulator that tests no value where the ranges of its arguments show that all fit."""
+    if isinstance(one, Sum) and isinstance(one.total, FloatSum) and one.total.columns[-1] in one.unused(ranges):
+        return replace(one, total=replace(one.total, tested=False))
+    return one
 
 
 def _given(rows: pa.Table, name: str) -> NDArray[np.bool_]:

@@ -30,6 +30,13 @@ RECORD = "__record"
 """The column with the key of a record, where `_key` is that of its group."""
 _BY_VALUE = ("min", "max")
 _BY_KEY = ("first", "last", "any")
+_NUMBERS: Mapping[str, Callable[[Column], Column]] = {
+    "bigint": lambda value: value,
+    "double": lambda value: value + F.lit(0.0),
+    "date": lambda value: F.unix_date(value).cast("bigint"),
+    "timestamp": lambda value: F.unix_micros(value).cast("bigint"),
+}
+"""Types of values that have a number, and what makes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +147,22 @@ class BestValues:
         """Whether values may take many bytes."""
         return self.kind == "string"
 
-    def aggregates(self, size: int) -> list[Column]:
-        """Aggregates of a group's rows, whose keys are in `RECORD`. `listed` makes lists of at most `size` values of them."""
+    def number(self) -> Column | None:
+        """The value as a number with the same order; None of types that have none, and where values are in the order of their records."""
+        make = None if self.by_key else _NUMBERS.get(self.kind)
+        return None if make is None else make(column(self.value))
+
+    def aggregates(self, size: int, bound: float | None = None) -> list[Column]:
+        """Aggregates of a group's rows, whose keys are in `RECORD`. `listed` makes lists of at most `size` values of them.
+
+        Args:
+            size: The most values of a list.
+            bound: Only values whose `number` is as good as this one are sorted, and the best one of each group; None: all are.
+        """
         value = self._ready()
+        if bound is not None and size > 1:
+            some = F.when(self._reaches(bound), value)
+            return [self._sliced(F.collect_list(some), size).alias(self.values), self._extreme(value).alias(self.best)]
         if self.by_key:
             key = self._ordering()
             if size == 1:
@@ -151,14 +171,26 @@ class BestValues:
             return [self._sliced(F.collect_list(pair if self.with_nulls else F.when(value.isNotNull(), pair)), size).alias(self.values)]
         return [(F.array(self._extreme(value)) if size == 1 else self._sliced(F.collect_list(value), size)).alias(self.values)]
 
-    def listed(self, size: int) -> list[Column]:
-        """The lists, from `aggregates` of the same size."""
+    def listed(self, size: int, bound: float | None = None) -> list[Column]:
+        """The lists, from `aggregates` of the same size and bound."""
         if not self.by_key:
-            return [column(self.values), F.lit(None).cast("array<bigint>").alias(self.beside)]
+            values = column(self.values)
+            if bound is not None and size > 1:
+                values = F.when(F.size(values) > 0, values).otherwise(F.array(column(self.best))).alias(self.values)
+            return [values, F.lit(None).cast("array<bigint>").alias(self.beside)]
         if size == 1:
             return [column(self.values), column(self.beside)]
         members = ((self.values, f"{self.name}_value"), (self.beside, f"{self.name}_key"))
         return [F.transform(column(self.values), _member(member)).alias(name) for name, member in members]
+
+    def _reaches(self, bound: float) -> Column:
+        """Whether a value is as good as a bound, or better. NaN is the greatest."""
+        number = self.number()
+        assert number is not None  # as there is a bound
+        if not self.descending:
+            return number <= F.lit(bound)
+        reached = number >= F.lit(bound)
+        return reached | F.isnan(number) if self.kind == "double" else reached
 
     def _sliced(self, rows: Column, size: int) -> Column:
         return F.slice(F.sort_array(rows, asc=not self.descending), 1, size)

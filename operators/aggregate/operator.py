@@ -20,9 +20,10 @@ from changelog.spark_algebra import as_appends
 from cxl import Program
 from cxl.types.types import STRING, Kind, Schema, Type
 from operators.aggregate import best_lists, small_deltas
-from operators.aggregate.accumulators import Accumulator, added_once, bests_of, retractable, rounded
+from operators.aggregate.accumulators import Accumulator, added_once, bests_of, retractable, rounded, within
 from operators.aggregate.best_values import RECORD, BestValues, best_values
 from operators.aggregate.config import AggregateConfig
+from operators.aggregate.first_lists import ListSize, first_sizes
 from operators.aggregate.group_functions import first_true, grouped, wrongs
 from operators.aggregate.numeric_arguments import numbers_only
 from operators.aggregate.small_deltas import ROWS
@@ -44,8 +45,6 @@ FROM_STATES = is_null("_error") | begins("_error", error_start(FINALIZE))
 """Whether a live row of an aggregate was made from accumulators. All others are rejected records."""
 
 
-ROWS_AN_ENTRY = 20
-"""A first run keeps at most one entry of a list of best values for this number of rows. More entries would take up to a quarter of its time."""
 WAS = "__was:"
 """What names of state columns begin with where they are those before a delta."""
 
@@ -231,13 +230,13 @@ class Aggregate(Keyed):
             whole: Whether the op rows are all there are. It then pays to see first how far their floats reach.
         """
         reaching = {use.columns[0] for use in self.program.calls if use.function.name in ("sum", "avg") and use.args[0].type.kind is Kind.FLOAT}
-        sources = added_once(self.program.calls, accumulators, value_ranges(good, sorted(reaching)) if whole else {})
+        ranges = value_ranges(good, sorted(reaching)) if whole else {}
+        sources = added_once(self.program.calls, accumulators, ranges)
         sign, bests = F.lit(1).cast("bigint") if whole else weight(F.col("_op")), bests_of(accumulators)
-        parts = [part for one in accumulators for name, part in zip(one.columns, one.contributions(sign), strict=True) if sources[name] == name]
+        parts = [part for one in accumulators for name, part in zip(one.columns, within(one, ranges).contributions(sign), strict=True) if sources[name] == name]
         ready = good.select(*map(column, self.groups), *parts, *self._ranked(bests), sign.alias(ROWS))
         if whole:
-            size = self._first_size(context, good, bests)
-            sizes = [(one, 1 if one.is_wide or one.by_key else size) for one in bests]
+            sizes = first_sizes(good, [*self.groups], bests, context.live_rows(0) or 0, self._list_size(context))
             return self._sums(ready, sources, _lists_in(sizes), _lists_of(sizes))
         changes = [made for one in bests for made in one.changed(column(ROWS))]
         return self._sums(ready, sources, changes, [column(name) for one in bests for name in one.changes])
@@ -246,14 +245,6 @@ class Aggregate(Keyed):
         """The columns that best values are found in."""
         values = [column(name) for name in dict.fromkeys(one.value for one in bests) if name not in self.groups]
         return [*values, F.col("_key").alias(RECORD)] if any(one.by_key for one in bests) else values
-
-    def _first_size(self, context: OperatorContext, good: DataFrame, bests: Sequence[BestValues]) -> int:
-        """How many best values of a group a first run finds: the best one only where lists would take more than a small part of what the rows take."""
-        rows, size = context.live_rows(0) or 0, self._list_size(context)
-        if size == 1 or all(one.is_wide or one.by_key for one in bests):
-            return 1
-        groups = good.agg(F.approx_count_distinct(F.xxhash64(*map(column, self.groups))).alias("n")).collect()[0]["n"] if self.groups else 1
-        return size if groups * size * len(bests) * ROWS_AN_ENTRY <= rows else 1
 
     def _list_size(self, context: OperatorContext) -> int:
         """How many best values of a group are found where the whole input is read: the best one only where sorting takes too much memory."""
@@ -367,7 +358,7 @@ class Aggregate(Keyed):
         groups = self.hashed(states.select(["_key", *self.groups]).as_frame().withColumnRenamed("_key", "_lookup"), 0)
         live = self.of_affected(context, 0, context.materialized(groups.select("_lookup", SHARED))).drop("_lookup")
         good = self._arguments(as_appends(live, "recompute"), context.values).good
-        sizes = [(one, self._list_size(context)) for one in bests]
+        sizes = [ListSize(one, self._list_size(context)) for one in bests]
         ready = good.select(*map(column, self.groups), *self._ranked(bests), F.lit(1).cast("bigint").alias(ROWS))
         return self._sums(ready, {}, _lists_in(sizes), _lists_of(sizes)).drop(ROWS, *self.groups)
 
@@ -420,14 +411,14 @@ class Aggregate(Keyed):
         return united(rows, found.select(*map(column, rows.columns)))
 
 
-def _lists_in(sizes: Sequence[tuple[BestValues, int]]) -> list[Column]:
+def _lists_in(sizes: Sequence[ListSize]) -> list[Column]:
     """The aggregates that lists are made of."""
-    return [made for one, size in sizes for made in one.aggregates(size)]
+    return [made for one in sizes for made in one.aggregates()]
 
 
-def _lists_of(sizes: Sequence[tuple[BestValues, int]]) -> list[Column]:
+def _lists_of(sizes: Sequence[ListSize]) -> list[Column]:
     """The lists, from these aggregates."""
-    return [made for one, size in sizes for made in one.listed(size)]
+    return [made for one in sizes for made in one.listed()]
 
 
 def correlation_fields(row: RowType) -> list[str]:

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from changelog.rows import Limits
+from operators.aggregate import first_lists
 from operators.testing import Memory, bound
 from tests.support.examples import examples
 
@@ -116,3 +117,28 @@ def test_best_values_are_those_of_a_model(sail: Engine, kind: str, few: bool) ->
         followed(sail, kind, history, Limits(small_rows=small, best_values=size, best_bytes=40, sorted_rows=sorted_rows), few=few)
 
     check()
+
+
+@st.composite
+def many_first(draw: st.DrawFn, kind: str) -> list[dict[bytes, Row | None]]:
+    """A history whose first step has many rows, so that only its best values are sorted."""
+    values, keys = st.none() | VALUES[kind], st.integers(0, 60).map(lambda number: b"k%02d" % number)
+    first = draw(st.dictionaries(keys, st.tuples(st.sampled_from(["x", "x", "y"]), values), min_size=30, max_size=50))
+    return [dict(first), *draw(histories(kind))]
+
+
+@pytest.mark.parametrize("kind", ["float", "int", "date", "decimal(9,2)"])
+def test_a_first_run_may_sort_the_best_values_alone(sail: Engine, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    for name, value in {"SAMPLED": 10, "_FEWEST": 1, "_SPARE": 1, "ROWS_AN_ENTRY": 1}.items():
+        monkeypatch.setattr(first_lists, name, value)
+    bounds: list[object] = []
+    find = first_lists._bound
+    monkeypatch.setattr(first_lists, "_bound", lambda *given: bounds.append(find(*given)) or bounds[-1])
+
+    @examples(24, 3, deadline=None)
+    @given(history=many_first(kind), size=st.sampled_from([2, 3]))
+    def check(history: list[dict[bytes, Row | None]], size: int) -> None:
+        followed(sail, kind, history, Limits(small_rows=0, best_values=size), few=False)
+
+    check()
+    assert any(bound is not None for bound in bounds) == (kind != "decimal(9,2)")
