@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from errata.amend import compact, correct, revert, saved_correction
     from errata.api import amendments, results, runs
-    from errata.inspect import corrections, dlq, expectations, explain, forecast, next_run, restate, snapshot, verify, why
+    from errata.inspect import booked, corrections, dlq, expectations, explain, forecast, next_run, restate, snapshot, verify, why
     from errata.pages import report
 else:
     from changelog.lazy_imports import Lazy
 
     amendments = Lazy("errata.api.amendments")
+    booked = Lazy("errata.inspect.booked")
     compact = Lazy("errata.amend.compact")
     correct = Lazy("errata.amend.correct")
     dlq = Lazy("errata.inspect.dlq")
@@ -31,4 +32,4 @@ else:
     verify = Lazy("errata.inspect.verify")
     why = Lazy("errata.inspect.why")
 
-__all__ = ["amendments", "compact", "correct", "corrections", "dlq", "expectations", "explain", "forecast", "next_run", "report", "restate", "results", "revert", "runs", "saved_correction", "snapshot", "verify", "why"]
+__all__ = ["amendments", "booked", "compact", "correct", "corrections", "dlq", "expectations", "explain", "forecast", "next_run", "report", "restate", "results", "revert", "runs", "saved_correction", "snapshot", "verify", "why"]

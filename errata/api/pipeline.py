@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from errata.api.on_demand import (
     amendments,
+    booked,
     compact,
     correct,
     corrections,
@@ -317,6 +318,10 @@ class Pipeline:
     def restate(self, node: str, wanted: Restatement) -> Iterable[Row]:
         """What was published first for each period and what is said now, with the causes: one row a period, key and column that differs. Raises Usage."""
         return restate.restate(self.snapshot(), node, wanted)
+
+    def booked(self, output: str | None = None, at: int | None = None) -> Iterable[Row]:
+        """The booked rows of outputs: output, as, period, into, row, figures, epoch, causes, reason. Raises Usage for an output that books nothing."""
+        return booked.booked(self.snapshot(), output, at)
 
     def corrections(self) -> Iterable[Row]:
         """Corrections as code, each with its state after the last run: node, state, place, key, column, from, to, reason, author, ticket, records."""

@@ -168,7 +168,8 @@ def changed_outputs(changes: Sequence[OutputChange]) -> Iterator[str]:
     for change in changes[:MOST_OUTPUTS]:
         counted = ((change.corrected, "corrected"), (change.removed, "gone"), (change.added, "new"))
         rows = ", ".join(f"{count:,} {word}" for count, word in counted if count)
-        yield f"{escaped(change.node)}: {rows}{_compared(change)}"
+        booked = f" ({change.booked:,} booked)" if change.booked else ""
+        yield f"{escaped(change.node)}: {rows}{booked}{_compared(change)}"
     if len(changes) > MOST_OUTPUTS:
         yield f"and {plural(len(changes) - MOST_OUTPUTS, 'output')} more"
 

@@ -75,6 +75,7 @@ class OutputChange:
         node: The output.
         added, removed, corrected: Rows that came, went and changed.
         delivered: Rows that the last epoch had delivered; None where there was none.
+        booked: How many of the rows that came, went or changed are late changes of closed periods.
     """
 
     node: str
@@ -82,6 +83,7 @@ class OutputChange:
     removed: int
     corrected: int
     delivered: int | None = None
+    booked: int = 0
 
     @property
     def differing(self) -> int:

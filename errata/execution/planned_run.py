@@ -83,14 +83,14 @@ class PlannedRun:
         self.epoch.publish()
         return self.result(head, {}, committed=False)
 
-    def _changes(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[OutputChange]:
-        """What the run changed in each output."""
+    def _changes(self, counts: Mapping[str, Mapping[str, int]], booked: Mapping[str, int]) -> Iterator[OutputChange]:
+        """What the run changed in each output, and how many rows it booked there."""
         head = self.epoch.head
         for node in self.epoch.plan.of_kind("output"):
             changed = Changed.of(counts.get(node.name, {}))
             known = None if head is None or node.name not in head.nodes else int(head.nodes[node.name]["live"])
             if changed.total:
-                yield OutputChange(node.name, *changed, known)
+                yield OutputChange(node.name, *changed, known, booked.get(node.name, 0))
 
     def result(self, entry: Entry, counts: Mapping[str, Mapping[str, int]], *, committed: bool) -> RunResult:
         """What a run did.
@@ -105,7 +105,7 @@ class PlannedRun:
             exit_code=2 if rejected else 0, epoch=entry.epoch, counts=Counts({name: ops for name, ops in counts.items() if ops}),
             per_source_rollback_cursors={name: one["cursor"] for name, one in entry.sources.items() if one["cursor"]},
             rejected=rejected, outputs=self._targets.paths_after(epoch.plan, entry), seconds=monotonic() - epoch.began,
-            started=epoch.started, execution_id=epoch.execution_id, committed=committed, expectations=expected, output_changes=tuple(self._changes(counts)),
+            started=epoch.started, execution_id=epoch.execution_id, committed=committed, expectations=expected, output_changes=tuple(self._changes(counts, entry.counters.get("booked", {}) if committed else {})),
         )  # fmt: skip
 
     def _tell_of_expectations(self, entry: Entry) -> dict[str, int]:

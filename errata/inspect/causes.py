@@ -7,9 +7,10 @@ for all epochs at once. Other operators look at the live rows at the epoch and b
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from changelog.lazy_imports import pa, pl
+from errata.core.failures import Usage
 from errata.inspect.why import LineageWalk
 from errata.plan.plan import Node
 from errata.state.node_tables import accepted, qualify_input, visible_rows
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 Change = tuple[int, bytes]
 """A changed row: epoch and key."""
+RECOMPUTE: Final = "recompute"
+"""The cause of rows that an operator computed anew."""
 _MARKS = (ASKER, "_epoch", "_key")
 
 
@@ -108,6 +111,17 @@ class CauseWalk:
 
     def _fetched(self, frame: DataFrame) -> pl.DataFrame:
         return pl.DataFrame(self.engine.to_arrow(frame))
+
+
+def traced(reading: Snapshot, name: str, changes: list[Change]) -> Mapping[Change, list[str]]:
+    """The causes of source rows behind changes of a node's rows that were computed anew; none where the pipeline is not the one that last ran."""
+    if not changes:
+        return {}
+    try:
+        walk = CauseWalk(reading)
+    except Usage:
+        return {}
+    return walk.causes(name, changes)
 
 
 def _marks(changes: list[Change]) -> pl.DataFrame:

@@ -19,7 +19,7 @@ from cxl.types.types import STRING, Type
 from errata.core.diagnostics import did_you_mean
 from errata.core.failures import Usage
 from errata.core.options import Restatement
-from errata.inspect.causes import CauseWalk, Change
+from errata.inspect.causes import RECOMPUTE, traced
 from errata.inspect.row_keys import key_columns
 from operators.core.row_type import key_parts
 from storage.values.python_rows import dictionaries
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 COLUMNS = ("key", "field", "first", "now", "difference", "first_epoch", "last_epoch", "changes", "status", "causes")
 """The columns of the answer behind the fields of the period."""
-RECOMPUTE = "recompute"
 _EXACT = Context(prec=80)
 _PERIOD, _FIRST = "__period", "__first"
 _GROUP = ["period", "key"]
@@ -174,22 +173,12 @@ class Comparison:
         count = len(self.types)
         wanted = events.join(groups.select(_GROUP), on=_GROUP, how="semi")
         asked = wanted.filter(pl.col("cause") == RECOMPUTE).select("epoch", "key").unique().sort("epoch", "key")
-        traced = self._traced([(epoch, key) for epoch, key in asked.iter_rows()])
+        found_causes = traced(self.reading, self.node.name, [(epoch, key) for epoch, key in asked.iter_rows()])
         found: dict[tuple[bytes, bytes], list[tuple[int, list[str], list[bool]]]] = {}
         for period, key, epoch, cause, *changed in wanted.select(*_GROUP, "epoch", "cause", *(f"d{at}" for at in range(count))).iter_rows():
-            behind = traced.get((epoch, key), [cause]) if cause == RECOMPUTE else [cause]
+            behind = found_causes.get((epoch, key), [cause]) if cause == RECOMPUTE else [cause]
             found.setdefault((period, key), []).append((epoch, behind, changed))
         return found
-
-    def _traced(self, changes: list[Change]) -> Mapping[Change, list[str]]:
-        """The causes behind recomputed rows; none where the pipeline is not the one that last ran."""
-        if not changes:
-            return {}
-        try:
-            walk = CauseWalk(self.reading)
-        except Usage:
-            return {}
-        return walk.causes(self.node.name, changes)
 
     # -- lines
 

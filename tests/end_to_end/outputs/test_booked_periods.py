@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from errata.core.diagnostics import PipelineErrors
-from errata.core.failures import Stopped
+from errata.core.failures import Stopped, Usage
 from errata.core.options import Correction, RunOptions
 from tests.support.examples import examples
 from tests.support.pipelines import Folder
@@ -204,6 +204,31 @@ def test_a_difference_that_no_column_holds_is_rejected(tmp_path: Path) -> None:
     assert booked(made) == []
     assert [(row["category"], row["stage"]) for row in made.load().dlq_list()] == [("figure_overflow", "output:rows")] * 2
     assert made.violations() == []
+
+
+# -- the list
+
+
+def test_the_list_says_what_each_row_corrects_and_why(folder: Folder) -> None:
+    deliver(folder, {1: ("2026-09", "west", 12), 2: ("2026-10", "west", 20), 3: ("2026-08", "north", 5), 4: ("2026-09", "east", 1)})
+    folder.run()
+    folder.load().correct(Correction("bookings", {"id": "3"}, {"region": "south"}, "moved"))
+    into = {"month": "2026-10"}
+    before = [
+        {"output": "rows", "as": "difference", "period": {"month": "2026-09"}, "into": into, "row": {"id": 1, "region": "west"}, "figures": {"v": Decimal("2.00"), "n": 0}, "epoch": 2, "causes": ["correction"], "reason": None},
+        {"output": "rows", "as": "entry", "period": {"month": "2026-09"}, "into": into, "row": {"id": 4, "region": "east"}, "figures": {"v": Decimal("1.00"), "n": 1}, "epoch": 2, "causes": ["ingest"], "reason": None},
+    ]
+    assert list(folder.load().booked("rows", 2)) == before
+    found = list(folder.load().booked())
+    assert [row for row in found if row["epoch"] == 2] == before
+    moved = [{"as": row["as"], "row": row["row"], "figures": row["figures"], "reason": row["reason"]} for row in found if row["epoch"] == 3]
+    assert moved == [
+        {"as": "reversal", "row": {"id": 3, "region": "north"}, "figures": {"v": Decimal("-5.00"), "n": -1}, "reason": "moved"},
+        {"as": "entry", "row": {"id": 3, "region": "south"}, "figures": {"v": Decimal("5.00"), "n": 1}, "reason": "moved"},
+    ]
+    assert list(folder.load().booked(at=1)) == []
+    with pytest.raises(Usage, match="'report' is no output that books"):
+        list(folder.load().booked("report"))
 
 
 # -- what adds up

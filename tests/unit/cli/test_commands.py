@@ -20,6 +20,7 @@ from tests.support.examples import examples
 from tests.support.pipelines import Folder
 
 COMMANDS = [
+    "booked",
     "check",
     "compact",
     "correct",

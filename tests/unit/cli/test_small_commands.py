@@ -91,12 +91,12 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_the_outputs_that_a_run_changed_are_told_in_rows() -> None:
-    changes = [OutputChange("revenue", 0, 1, 2, 1_000_000), OutputChange("list", 5, 0, 0, None), OutputChange("more", 1_200, 0, 0, 1), OutputChange("one", 0, 0, 1, 1)]
+    changes = [OutputChange("revenue", 0, 1, 2, 1_000_000), OutputChange("list", 5, 0, 0, None), OutputChange("more", 1_200, 0, 0, 1), OutputChange("one", 0, 0, 1, 1, 1)]
     assert list(changed_outputs(changes)) == [
         "revenue: 2 corrected, 1 gone; 3 of 1,000,000 delivered rows differ",
         "list: 5 new",
         "more: 1,200 new; none of 1 delivered row differs",
-        "one: 1 corrected; 1 of 1 delivered row differs",
+        "one: 1 corrected (1 booked); 1 of 1 delivered row differs",
     ]
     assert list(changed_outputs(changes * 6))[-1] == "and 4 outputs more"
 
