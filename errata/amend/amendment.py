@@ -110,7 +110,7 @@ def amend(pipeline: LoadedPipeline, change: Change, options: RunOptions, protect
             rejected.extend(_newly_rejected(epoch.plan, run))
 
     with Epoch.begin(pipeline, replace(options, dry_run=False), protected) as epoch:
-        planned = PlannedRun.of(epoch, AmendedInputs(epoch.plan, _unedited(epoch), change))
+        planned = PlannedRun.of(epoch, AmendedInputs(epoch.plan, unedited(epoch), change))
         planned.announce()
         executor = StepExecutor(planned)
         executor.watch = watch
@@ -155,7 +155,7 @@ def _records(count: int) -> str:
     return f"{count:,} record{'' if count == 1 else 's'}"
 
 
-def _unedited(epoch: Epoch) -> Entry:
+def unedited(epoch: Epoch) -> Entry:
     """The last entry. Raises Usage where the pipeline was edited since: an amendment brings no change of logic with it."""
     if epoch.head is None:
         raise Usage("the pipeline has not run yet: there is nothing to change")

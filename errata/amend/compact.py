@@ -20,7 +20,7 @@ from errata.execution.epoch import Epoch
 from errata.plan.pipeline import LoadedPipeline
 from storage.delta.changelog_table import ChangelogTable
 from storage.delta.maintenance import WHOLE_FILE
-from storage.state.entry import Entry
+from storage.state.entry import CARRIED, Entry
 from storage.state.integrity import anchor_ledger
 from storage.state.ledger import Ledger
 
@@ -104,7 +104,7 @@ class Compaction:
             base = {"base": self.before - 1, "folded": folded}
         return replace(
             self.head, execution_id=self.epoch.execution_id, started=self.epoch.started, finished=datetime.now(UTC), tables=dict(versions),
-            counters={**{name: value for name, value in self.head.counters.items() if name in ("rejected", "base", "folded", "gone")}, **base, "kind": "compact"},
+            counters={**{name: value for name, value in self.head.counters.items() if name in ("rejected", "gone", *CARRIED)}, **base, "kind": "compact"},
             files={}, marks={}, previous="", hash="",
         )  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from errata.amend import compact, correct, revert, saved_correction
+    from errata.amend import compact, correct, erase, revert, saved_correction
     from errata.api import amendments, results, runs
     from errata.inspect import booked, corrections, dlq, expectations, explain, forecast, next_run, restate, snapshot, verify, why
     from errata.pages import report
@@ -17,6 +17,7 @@ else:
     compact = Lazy("errata.amend.compact")
     correct = Lazy("errata.amend.correct")
     dlq = Lazy("errata.inspect.dlq")
+    erase = Lazy("errata.amend.erase")
     expectations = Lazy("errata.inspect.expectations")
     explain = Lazy("errata.inspect.explain")
     forecast = Lazy("errata.inspect.forecast")
@@ -32,4 +33,4 @@ else:
     verify = Lazy("errata.inspect.verify")
     why = Lazy("errata.inspect.why")
 
-__all__ = ["amendments", "booked", "compact", "correct", "corrections", "dlq", "expectations", "explain", "forecast", "next_run", "report", "restate", "results", "revert", "runs", "saved_correction", "snapshot", "verify", "why"]
+__all__ = ["amendments", "booked", "compact", "correct", "corrections", "dlq", "erase", "expectations", "explain", "forecast", "next_run", "report", "restate", "results", "revert", "runs", "saved_correction", "snapshot", "verify", "why"]

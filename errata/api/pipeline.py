@@ -34,7 +34,7 @@ from errata.api.on_demand import (
 from errata.core.diagnostics import Diagnostic, did_you_mean
 from errata.core.env_references import process_environment
 from errata.core.failures import Usage
-from errata.core.options import Correction, EngineKind, EngineOptions, LogFilter, Restatement, RunOptions
+from errata.core.options import Correction, EngineKind, EngineOptions, Erasure, LogFilter, Restatement, RunOptions
 from errata.plan.opening import Choices, open_pipeline, pipeline_name, state_place
 from errata.plan.pipeline import LoadedPipeline
 from errata.plan.plan import Plan
@@ -48,6 +48,7 @@ from storage.state.location import State
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from errata.amend.erase import Erased
     from errata.core.events import RunResult
     from errata.core.node_rows import NodeRows
     from errata.inspect.forecast import Forecast
@@ -262,6 +263,14 @@ class Pipeline:
     def revert(self, epoch: int, options: RunOptions | None = None) -> RunResult:
         """Commit a new epoch with the sources' live rows of an earlier epoch. Raises Failure."""
         return amendments.amend_pipeline(self.loaded, revert.revert_to(self.loaded, epoch), options or RunOptions())[1]
+
+    def erase(self, erasure: Erasure, options: RunOptions | None = None) -> Erased:
+        """Erase records with all that was derived from them, in an epoch of its own. Raises Failure.
+
+        Returns:
+            What left, by table (`rows`), what the search behind it found (`proof`), and the run (`result`).
+        """
+        return amendments.erase_records(self.loaded, erasure, options or RunOptions())
 
     def dlq_retry(self, group: str, options: RunOptions) -> RunResult:
         """A run that admits the suppressed records again. Raises Usage where no group of that name is suppressed, and Failure."""

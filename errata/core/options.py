@@ -1,7 +1,7 @@
 """The options of commands as values."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -77,6 +77,25 @@ class Correction:
     def retracts(self) -> bool:
         """Whether the record is retracted."""
         return not self.changes
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """What `errata erase` takes out.
+
+    Args:
+        key: Columns of sources with the values of the records.
+        where: A CXL condition over the data columns of sources, in place of `key`.
+        source: The source; None: each source with these columns.
+        reason: Why; it stays in the record of the erasure.
+        by: Who erases.
+    """
+
+    reason: str
+    by: str
+    key: Mapping[str, str] = field(default_factory=dict)
+    where: str | None = None
+    source: str | None = None
 
 
 CORRECTION_STATES = ("applied", "spent", "conflict", "dangling", "pending", "draft", "withdrawn")

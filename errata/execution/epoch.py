@@ -5,7 +5,7 @@ A run, a correction, a revert, a retry, a compaction and a recomputation each ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -16,6 +16,9 @@ from errata.core.events import Event
 from errata.core.failures import Busy, StorageFailed
 from errata.core.options import RunOptions
 from errata.core.uuid7 import uuid7
+from errata.erasure.record import ERASURES, PENDING, PROOF
+from errata.erasure.removal import Removal
+from errata.erasure.values import Values
 from errata.outputs.context import OutputContext, RunIdentity
 from errata.outputs.database_targets import CHAINS
 from errata.outputs.staged_files import StagedFiles
@@ -27,8 +30,8 @@ from errata.state.node_tables import Tables
 from storage import durable
 from storage.durable import undoing
 from storage.errors import EngineUnavailable, LedgerMoved, Overtaken, StorageError
-from storage.state.entry import Entry
-from storage.state.integrity import anchor_ledger, require_ledger, seal_tables
+from storage.state.entry import CARRIED, Entry
+from storage.state.integrity import anchor_ledger, require_ledger, seal_tables, seal_whole
 from storage.state.ledger import Ledger
 from storage.state.location import State
 from storage.state.lock import Claim, Held, claim
@@ -46,6 +49,11 @@ class Epoch:
         execution_id: The id of this run; tables carry it as their writer.
         staged: Files that are made beside their targets.
         protected: The places where nothing may be written.
+        erases: Whether it is an erasure: it is committed whatever changed, and all outputs are written anew.
+        rewritten: The entries before, as an erasure writes them anew; None for all other epochs.
+        erased: The values of an erasure that ends with this epoch, which a search looks for.
+        scrubbed: By node the epochs of which an erasure changed op rows.
+        committed: The entry that was committed.
     """
 
     pipeline: LoadedPipeline
@@ -58,6 +66,11 @@ class Epoch:
     replaced: Entry | None = None
     began: float = field(default_factory=monotonic)
     staged: StagedFiles = field(default_factory=StagedFiles)
+    erases: bool = False
+    rewritten: Sequence[Entry] | None = None
+    erased: Values | None = None
+    scrubbed: Mapping[str, Collection[int]] = field(default_factory=dict)
+    committed: Entry | None = None
     tables: Tables = field(init=False)
 
     def __post_init__(self) -> None:
@@ -94,6 +107,7 @@ class Epoch:
                 if options.full_refresh:
                     epoch.head, epoch.replaced = None, epoch.head
                 yield epoch
+                epoch.end_erasure()
         except (Overtaken, LedgerMoved) as error:
             raise Busy("another run took this pipeline over", again=True) from error
         except EngineUnavailable as error:
@@ -130,7 +144,7 @@ class Epoch:
     def outputs(self) -> OutputContext:
         """What outputs have to know of this epoch."""
         identity = RunIdentity(self.number, self.execution_id, self.batch_id, self.started)
-        return OutputContext(self.plan, self.state, self.head, self.prior, identity, self.protected, self.options.force, self.warn, self.staged)
+        return OutputContext(self.plan, self.state, self.head, self.prior, identity, self.protected, self.options.force, self.warn, self.staged, erases=self.erases)
 
     def history(self) -> list[Entry]:
         """Every committed run, oldest first."""
@@ -174,19 +188,41 @@ class Epoch:
         Raises:
             Overtaken: The claim was lost, or a table has a version that this epoch did not write.
         """
+        if self.rewritten is not None:
+            for path in entry.tables:
+                self.tables.by_path(path).checkpoint()
+            entry = replace(entry, counters={**entry.counters, PENDING: {"epoch": entry.epoch, "tables": entry.tables}})
         known = self.head.tables if self.head else {}
         changed = {path: self.tables.at(path, version) for path, version in entry.tables.items() if known.get(path) != version}
         marks = {path: table.mark() for path, table in changed.items()}
         unchanged = {path: mark for path, mark in (self.head.marks if self.head else {}).items() if path in entry.tables}
-        sealed = replace(entry, files=seal_tables(self.state, known, entry.tables), marks=unchanged | marks)
+        files = seal_tables(self.state, known, entry.tables) if self.rewritten is None else seal_whole(self.state, entry.tables)
+        sealed = replace(entry, files=files, marks=unchanged | marks)
         self.claim.confirm()
         self.tables.require_untouched()
         ledger = Ledger(self.state.ledger)
-        committed = ledger.append(sealed, self.prior, afresh=self.replaced is not None)
+        if self.rewritten is None or self.head is None:
+            committed = ledger.append(sealed, self.prior, afresh=self.replaced is not None)
+        else:
+            committed = ledger.rewrite([*self.rewritten, sealed], self.head)
+        self.committed = committed
         anchor_ledger(self.state, ledger, committed, {path: table.data_files() for path, table in changed.items()})
         if ledger.compact_if_fragmented():
             anchor_ledger(self.state, ledger, committed, {})
         return committed
+
+    def end_erasure(self) -> None:
+        """Complete an erasure that was committed, by this epoch or by a run that was killed: remove what only older versions hold, and note what a search finds."""
+        head = self.committed or self.prior
+        if head is None or not head.counters.get(PENDING):
+            return
+        proof = Removal(self.plan, self.state, head).done(self.erased)
+        counters = {name: value for name, value in head.counters.items() if name in ("rejected", "gone", *CARRIED) and name != PENDING}
+        self.head, self.replaced, self.rewritten = head, None, None
+        self.commit(replace(
+            head, execution_id=self.execution_id, started=self.started, finished=datetime.now(UTC), counters={**counters, "kind": "erased", PROOF: proof},
+            files={}, marks={}, previous="", hash="",
+        ))  # fmt: skip
 
     def publish(self) -> None:
         """Bring the staged files to their targets, and note in the state where somebody else's object was in the way. Raises StorageFailed."""
@@ -197,9 +233,10 @@ class Epoch:
                 note_occupied(self.state, self.staged.occupied)
 
     def counters(self) -> dict[str, Any]:
-        """Counters that each entry takes over: the base of a compaction and what was folded into it, or the entry that a refresh replaces."""
+        """Counters that each entry takes over: the base of a compaction and what was folded into it, erasures, or the entry that a refresh replaces."""
         replaced = {"replaces": self.replaced.hash, CHAINS: self._replaced_chains()} if self.replaced else {}
-        return {name: value for name, value in (self.head.counters if self.head else {}).items() if name in ("base", "folded")} | replaced
+        carried = CARRIED if self.head else ERASURES
+        return {name: value for name, value in (self.prior.counters if self.prior else {}).items() if name in carried} | replaced
 
     def _replaced_chains(self) -> list[str]:
         """The chains that this refresh and earlier ones replace: by them tables of databases know their pipeline."""

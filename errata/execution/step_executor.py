@@ -9,6 +9,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
 from errata.core.events import Event, RunResult
+from errata.erasure.search import Search
+from errata.erasure.values import Values
 from errata.execution.closed_periods import LateChanges, guard_closed
 from errata.execution.engine import BYTES_A_ROW, choose_engine, start_engine, work_of
 from errata.execution.epoch import Epoch
@@ -22,9 +24,9 @@ from errata.execution.planned_run import PlannedRun
 from errata.execution.resource_limits import preflight, within_limits
 from errata.execution.row_events import logging, warnings
 from errata.outputs.context import OutputContext
-from errata.outputs.files import unchanged_files, write_output
+from errata.outputs.files import changes_again, unchanged_files, write_output
 from errata.outputs.staged_files import holds
-from errata.outputs.targets import Targets, dlq_form
+from errata.outputs.targets import CHANGES, Targets, dlq_form, file_outputs
 from errata.plan.correlation import TRIGGERS, PriorRollback, rules, rules_changed
 from errata.plan.plan import Node
 from errata.plan.steps import (
@@ -49,13 +51,14 @@ from errata.rollback.rounds import Rounds
 from errata.state.node_writer import NodeWriter
 from errata.state.run_state import NodeDelta, RunState
 from errata.state.scalar_inputs import ScalarInputs
-from errata.state.source_files import SourceFiles, files_before, labels_of, reshaped
+from errata.state.source_files import SourceFiles, files_before, labels_of, reshaped, undeclared
 from errata.state.source_memory import SourceMemory
 from operators.core.run_values import RunValues
 from operators.output.operator import Output
 from operators.source.file_changes import FileRecord
 from operators.source.node import SourceNode
 from storage.engines.spark.user_jars import require_jars
+from storage.files.stores import store_of
 from storage.state.entry import Entry
 from storage.state.integrity import check_content
 from storage.state.ledger import Ledger
@@ -74,6 +77,7 @@ class StepExecutor:
     Attributes:
         planned: The epoch, its input and its steps.
         watch: Called with the run's state once its rows are computed.
+        before_commit: Called once the guards let the run pass, before outputs are staged; not in a dry run.
         files: The records of each source's files, once it was ingested.
         settled: What was rolled back.
         late: How many rows of closed periods change or are booked, by output.
@@ -87,6 +91,7 @@ class StepExecutor:
 
     planned: PlannedRun
     watch: Callable[[RunState], None] | None = None
+    before_commit: Callable[[StepExecutor], None] | None = None
     files: Files = field(default_factory=dict)
     settled: Settled = field(default_factory=Settled)
     late: LateChanges = field(default_factory=LateChanges)
@@ -138,11 +143,13 @@ class StepExecutor:
                 if self.watch is not None:
                     self.watch(self.run)
                 self._visit(GuardStep())
+                if self.before_commit is not None and not dry:
+                    self.before_commit(self)
                 if dry:
                     rejected = self.run.total_rejected()
                     self.epoch.undo()
                     return RunResult(exit_code=2 if rejected else 0, epoch=self.epoch.head.epoch if self.epoch.head else None, rejected=rejected)
-                if self._nothing_changed():
+                if not self.epoch.erases and self._nothing_changed():
                     self.epoch.restore()
                     return self.planned.unchanged() if self.planned.files_intact else self.restore_outputs()
                 for step in self.steps.committing():
@@ -256,7 +263,7 @@ class StepExecutor:
             self.fresh |= {"dlq"} if any(one.target == self._targets.dlq for one in self.epoch.staged.written) else set()
             return
         node = self.epoch.plan[step.node]
-        same = self.run.done[node.name].empty and step.action == "follow" and node.name not in self._reshaped and not cast("Output", node.operator).in_database
+        same = not self.epoch.erases and self.run.done[node.name].empty and step.action == "follow" and node.name not in self._reshaped and not cast("Output", node.operator).in_database
         self.written[node.name] = unchanged_files(self._outputs, self.run, node) if same else self._write(node)
         self.fresh |= set() if same else {node.name}
 
@@ -271,7 +278,7 @@ class StepExecutor:
         if path is None or not self.run.total_rejected():
             staged.gone |= {} if path is None or head is None else targets.of_dlq(head)
             return []
-        if head is not None and not self._touches_rejects() and targets.dlq_intact(head):
+        if head is not None and not self.epoch.erases and not self._touches_rejects() and targets.dlq_intact(head):
             return cast("list[dict[str, Any]]", head.nodes.get("dlq", {}).get("files", []))
         return [staged.stage(path, self._dlq_pieces()).json(self.epoch.plan.settings.folder)]
 
@@ -279,6 +286,7 @@ class StepExecutor:
         """Append the ledger's entry: from here on the epoch exists."""
         epoch, run, plan = self.epoch, self.run, self.epoch.plan
         self._remove_leftovers()
+        superseded = self._clear_earlier() if epoch.erases else []
         epoch.options.listener(Event("begin", action=f"committing epoch {epoch.number}"))
         nodes: dict[str, Any] = {node.name: run.summary(node) | {"files": self.written.get(node.name, [])} for node in plan}
         nodes["dlq"] = {"files": self.written.get("dlq", []), "form": dlq_form(plan)}
@@ -289,10 +297,10 @@ class StepExecutor:
             nodes[name] |= facts
         for path in sorted(run.tables.versions()):
             run.tables.by_path(path).compact_if_fragmented()
-        gone = {"gone": list(epoch.staged.gone.values())} if epoch.staged.gone else {}
+        gone = {"gone": [*epoch.staged.gone.values(), *superseded]} if epoch.staged.gone or superseded else {}
         entry = Entry(
             epoch.number, epoch.execution_id, epoch.batch_id, epoch.started, datetime.now(UTC), 2 if run.total_rejected() else 0,
-            plan=plan.summary(), tables={**(epoch.head.tables if epoch.head else {}), **run.tables.versions()}, nodes=nodes,
+            plan=plan.summary(), tables={**(epoch.head.tables if epoch.head and not self.epoch.erases else {}), **run.tables.versions()}, nodes=nodes,
             sources={name: self._source_entry(one, rejects) for name, one in self.sources.items()},
             counters={"rejected": run.total_rejected(), "correlated": self.settled.collateral, **gone, **self.late.counters(), **epoch.counters(), **self.planned.inputs.counters()},
         )  # fmt: skip
@@ -435,6 +443,38 @@ class StepExecutor:
         forgotten = self._targets.forgotten(epoch.plan, epoch.history()) if epoch.replaced else {}
         left = self._targets.leftovers(epoch.prior) | forgotten
         epoch.staged.gone |= {path: entry for path, entry in left.items() if path not in present}
+
+    def _clear_earlier(self) -> list[Mapping[str, Any]]:
+        """Let files of earlier epochs that no epoch writes again hold nothing that was erased: changes are staged anew, other files that hold a value are removed.
+
+        Returns:
+            What the ledger kept of the files in whose place others are staged. Should the run be killed, the next one removes them.
+        """
+        epoch, superseded = self.epoch, list[Mapping[str, Any]]()
+        search, present = Search(epoch.erased or Values()), {one.target for one in epoch.staged.written}
+        rewritten: list[Entry] = []
+        for before, entry in zip(epoch.history(), epoch.rewritten or (), strict=True):
+            nodes = dict(entry.nodes)
+            for node in file_outputs(epoch.plan):
+                kept: list[Any] = []
+                for one in before.nodes.get(node.name, {}).get("files", ()):
+                    place = epoch.plan.settings.places / one["path"]
+                    if "mark" in one or place in present or not place.exists():
+                        kept.append(one)
+                    elif CHANGES in one and before.epoch in epoch.scrubbed.get(node.name, ()):
+                        made = changes_again(replace(self._outputs, head=before, restoring=True), self.run, node, self._targets, undeclared(epoch.plan, node, self._present))
+                        kept += [again.json(epoch.plan.settings.folder) for again in made]
+                        superseded += [one] if made else []
+                        epoch.staged.gone |= {} if made else {place: one}
+                    elif search.found_in(bytes(store_of(place).content(place))):
+                        epoch.staged.gone[place] = one
+                    else:
+                        kept.append(one)
+                if "files" in nodes.get(node.name, {}):
+                    nodes[node.name] = {**nodes[node.name], "files": kept}
+            rewritten.append(replace(entry, nodes=nodes))
+        epoch.rewritten = rewritten
+        return superseded
 
     def _source_entry(self, source: SourceFiles, rejects: pl.DataFrame | None) -> dict[str, Any]:
         name = source.node.name

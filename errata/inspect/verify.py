@@ -11,6 +11,7 @@ from changelog.equality import alike, fingerprint, parts
 from changelog.lazy_imports import F, Window
 from changelog.ops import is_negative, weight
 from errata.core.options import EngineOptions
+from errata.erasure.record import record_faults
 from errata.inspect.database_tables import mirrors_compared
 from errata.inspect.recompute import recomputed
 from errata.inspect.snapshot import Snapshot
@@ -71,6 +72,7 @@ def _ledger_faults(pipeline: LoadedPipeline, entries: list[Entry]) -> Iterator[R
     """What is wrong with the chain of entries and its end."""
     yield from (_answer("ledger", epoch=fault.epoch, detail=f"{fault.kind}: {fault.detail}") for fault in verify_chain(entries))
     yield from (_answer("ledger", epoch=fault.epoch or None, detail=fault.detail) for fault in check_ledger_end(pipeline.state, entries))
+    yield from (_answer("erasure", epoch=epoch, detail=detail) for epoch, detail in record_faults(pipeline.state, entries))
 
 
 def _answer(check: str, node: str = "", epoch: int | None = None, detail: str = "") -> Row:

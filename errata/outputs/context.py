@@ -38,6 +38,7 @@ class OutputContext:
         staged: The files that the run has made so far.
         restoring: Whether the files of the last run are only restored.
         reason: The reason of a manual correction that the run is; None for any other run.
+        erases: Whether the run is an erasure, behind which nothing can follow op rows of before.
     """
 
     plan: Plan
@@ -51,6 +52,13 @@ class OutputContext:
     staged: StagedFiles = field(default_factory=StagedFiles)
     restoring: bool = False
     reason: str | None = None
+    erases: bool = False
+
+    @property
+    def followed_from(self) -> int:
+        """The first epoch from which a table can be brought on by op rows: those of before were folded, or some were erased."""
+        counters = self.head.counters if self.head is not None else {}
+        return self.this_run.epoch if self.erases else max(int(counters.get("base", 0)), int(counters.get("erased", 0)))
 
     def history(self) -> Sequence[Entry]:
         """Every committed run, oldest first."""

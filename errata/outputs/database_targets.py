@@ -111,7 +111,7 @@ class Looked:
         if made_by.get(control.epoch) != control.execution_id:
             self.context.warn(f"W610: output '{self.node.name}': {self.shown} holds an epoch that this state does not know; it is written anew")
             return None
-        return control.epoch if int(head.counters.get("base", 0)) <= control.epoch else None
+        return control.epoch if self.context.followed_from <= control.epoch else None
 
     def intact(self, head: Entry) -> bool:
         """Whether the table holds the last epoch."""

@@ -174,9 +174,8 @@ class Writing:
             if self.known and (mark is None or mark.pipeline != self.mark.pipeline):
                 self.context.warn(f"output '{self.node.name}': somebody else changed {self.place}; it is written anew")
             return None
-        base = int(head.counters.get("base", 0))
         ours = self._is_ours(mark) and mark.shape == self.mark.shape
-        return mark.epoch if ours and base <= mark.epoch <= self.mark.epoch else None
+        return mark.epoch if ours and self.context.followed_from <= mark.epoch <= self.mark.epoch else None
 
     def steps(self, table: PublishedTable, since: int | None) -> list[Callable[[], None]]:
         """What brings the table to its epoch."""

@@ -227,6 +227,11 @@ def _changes(context: OutputContext, run: RunState, node: Node, targets: Targets
     return [replace(staged, told={CHANGES: wanted.path})]
 
 
+def changes_again(context: OutputContext, run: RunState, node: Node, targets: Targets, extra: Sequence[tuple[str, str]]) -> list[Written]:
+    """Stage the file of the changes of an earlier epoch, which the context restores, out of what the changelog has of it now; none where it has none."""
+    return _changes(context, run, node, targets, extra)
+
+
 def _taken_back(context: OutputContext, node: Node, writer: RunIdentity | Entry) -> list[tuple[str, str]]:
     """Names and types of the undeclared fields that the output had before a run's epoch: rows that the run retracts may hold them."""
     before = next((one for one in context.history() if one.epoch == writer.epoch - 1), None) if isinstance(writer, Entry) else context.head

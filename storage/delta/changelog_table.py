@@ -6,7 +6,7 @@ Arrow tables on the driver are written with delta-rs, DataFrames with their engi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -29,6 +29,7 @@ from storage.delta.chosen_rows import Choice, InRanges, chosen_rows
 from storage.delta.columns import Placement, Storing, TableSchema, declared, in_place, logical_column, logical_table, place, stored_columns
 from storage.delta.marks import mark_of
 from storage.delta.scan import Condition, Given, Ranges, Within, add_actions, scanned
+from storage.delta.scrubbing import Change, file_rows, rewriting
 from storage.delta.statistics import TableStatistics
 from storage.delta.task_writer import write_made_rows
 from storage.delta.time_travel import frame_at
@@ -378,6 +379,30 @@ class ChangelogTable:
             with storing(self.uri):
                 durable.step(f"vacuum:{self.label}", lambda: table.vacuum(dry_run=False))
                 table.update_incremental()
+
+    # -- scrubbing
+
+    def stored_rows(self) -> Iterator[pa.Table]:
+        """Yield the op rows of each data file, in the fields that are stored."""
+        table = self._open()
+        if table is not None:
+            with storing(self.uri):
+                for _, rows in file_rows(table):
+                    yield rows
+
+    def rewrite(self, change: Change) -> None:
+        """Let the rows of each data file become others, in a new version. One durable step; none where nothing changes."""
+        with storing(self.uri):
+            table = self._required()
+            actions = rewriting(table, change)
+            if actions:
+                self._forget_rejects_since(0)
+                self._commit("scrub", table, lambda: table.create_write_transaction(actions, "append", table.schema(), commit_properties=self._once()))
+
+    def checkpoint(self) -> None:
+        """Write a checkpoint of the present version, so that readers need no older log. One durable step."""
+        with storing(self.uri):
+            durable.step(f"checkpoint:{self.label}", self._required().create_checkpoint)
 
     # -- repair
 

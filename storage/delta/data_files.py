@@ -114,10 +114,14 @@ class TableFiles:
         sink = io.BytesIO()
         rows.write_parquet(sink, compression="snappy", statistics=False)  # the log has the bounds; to write them twice takes a fifth of the time
         content, path = sink.getvalue(), f"part-{uuid4()}.snappy.parquet"
+        self.put(path, content)
+        return AddAction(path, len(content), {}, _now(), data_change=True, stats=_stats(rows))
+
+    def put(self, path: str, content: bytes) -> None:
+        """Write a file by its path in the table."""
         stream = self._store.open_output_stream(path)
         stream.write(content)
         stream.close()  # type: ignore[attr-defined]  # the stub lacks it
-        return AddAction(path, len(content), {}, _now(), data_change=True, stats=_stats(rows))
 
 
 def removed(file: DataFile) -> RemoveAction:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from changelog.lazy_imports import pa
+from storage import durable
 from storage.sql.connections import Connection
 from storage.sql.duckdb import opened, translating
 from storage.sql.names import TableName, quoted
@@ -18,6 +19,9 @@ DIALECT: Final = Dialect(
     },
     same="IS NOT DISTINCT FROM", place="rowid", alters=False,
 )  # fmt: skip
+
+_COPY: Final = "errata copy"
+"""The name of a copy of a file while it is made."""
 
 
 def session(connection: Connection, *, writes: bool) -> Session:
@@ -74,6 +78,20 @@ class DuckSession(Session):
             return Standing()
         columns = self.fetched(f"SELECT column_name, data_type FROM information_schema.columns WHERE {where} ORDER BY ordinal_position", given)
         return Standing("table" if found[0][0] == "BASE TABLE" else "view", tuple((name, type_) for name, type_ in columns))
+
+    def reclaim(self, table: TableName) -> None:
+        """Copy the database to a new file, which takes the place of this one: a file of DuckDB keeps the bytes of rows that are gone."""
+        path = self.connection.address().path
+        assert path is not None  # a kind of files
+        copy = durable.staging_path(path)
+        [(name,)] = self.fetched("SELECT current_database()")
+        self.execute(f"ATTACH '{str(copy).replace(chr(39), chr(39) * 2)}' AS {quoted(_COPY)}")
+        self.execute(f"COPY FROM DATABASE {quoted(name)} TO {quoted(_COPY)}")
+        self.execute(f"DETACH {quoted(_COPY)}")
+        copy.chmod(path.stat().st_mode)
+        self._database.close()
+        durable.replace(copy, path)
+        self._database = opened(self.connection, read_only=False)
 
     def close(self) -> None:
         """Close the file."""

@@ -9,7 +9,7 @@ from changelog.lazy_imports import pa
 from storage.sql.connections import LOCK_TIMEOUT, Connection
 from storage.sql.names import TableName, quoted
 from storage.sql.postgresql import opened, translating
-from storage.sql.tables import Column, Dialect, Session, Standing
+from storage.sql.tables import CONTROL, Column, Dialect, Session, Standing
 
 DIALECT: Final = Dialect(
     types={
@@ -86,6 +86,11 @@ class PostgresSession(Session):
         """Make a schema where there is none; one that is there needs no right to make it."""
         if not self.fetched("SELECT 1 FROM pg_namespace WHERE nspname = $1", (schema,)):
             self.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}")
+
+    def reclaim(self, table: TableName) -> None:
+        """Write the table anew; the server's log keeps its own time."""
+        for one in (table, table.beside(CONTROL)):
+            self.execute(f"VACUUM (FULL) {one.quoted}")
 
     def close(self) -> None:
         """End the connection."""

@@ -84,6 +84,11 @@ class SqliteSession(Session):
     def make_schema(self, schema: str) -> None:
         """Do nothing: a schema of SQLite is an attached file, and a statement that names another fails."""
 
+    def reclaim(self, table: TableName) -> None:
+        """Write the file anew, and cut off the log beside it."""
+        self.execute("VACUUM")
+        self.fetched("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def close(self) -> None:
         """Close the file."""
         self._database.close()

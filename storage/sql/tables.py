@@ -152,6 +152,10 @@ class Session(ABC):
         """What has the name of a table, without a control row. Raises DatabaseError."""
 
     @abstractmethod
+    def reclaim(self, table: TableName) -> None:
+        """Write a table, or the file that it is in, anew, so that rows which are gone are gone from disk too. Raises DatabaseError."""
+
+    @abstractmethod
     def close(self) -> None:
         """End the connection; what was not committed is gone."""
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import orjson
 
-__all__ = ["DOCUMENTS", "FORMAT", "KINDS", "NAMES", "ChainFault", "Entry", "entry_of", "row_of", "verify_chain"]
+__all__ = ["CARRIED", "DOCUMENTS", "FORMAT", "KINDS", "NAMES", "ChainFault", "Entry", "entry_of", "row_of", "verify_chain"]
 
 Json = dict[str, Any]
 
@@ -34,7 +34,8 @@ class Entry:
         nodes: Counts by node: `+A`, `-R`, `-C`, `+C`, `rows_in`, `rows_out`, `filtered`, `rejected`; for outputs their `files`.
         sources: Cursor and files by source.
         counters: Totals of the run. `gone` are output files to remove, `replaces` the hash of the head of a replaced chain, `base` the epoch to
-            which older epochs were folded. `kind` is `compact` for maintenance, which keeps the epoch of the entry before and changes no row.
+            which older epochs were folded, `erased` the epoch of the last erasure. `kind` is `compact` or `erased` for maintenance, which keeps the
+            epoch of the entry before and changes no row.
         files: Seals of the files that the run wrote, by table (`storage.state.integrity`).
         marks: Mark of each table (`storage.delta.marks`).
         format: Format of the state.
@@ -72,7 +73,7 @@ class Entry:
     @property
     def maintains(self) -> bool:
         """Whether the entry is maintenance of the epoch before."""
-        return self.counters.get("kind") == "compact"
+        return self.counters.get("kind") in ("compact", "erased")
 
     @property
     def folded(self) -> Mapping[str, int]:
@@ -92,6 +93,8 @@ DOCUMENTS = frozenset({"plan", "tables", "nodes", "sources", "counters", "files"
 """Members that the table holds as JSON text."""
 KINDS = {"epoch": "bigint", "exit_code": "int", "started": "timestamp", "finished": "timestamp", "format": "int"}
 """Types of the table's columns; all others are strings."""
+CARRIED = ("base", "folded", "erased", "erasing", "kept_out")
+"""Counters that each entry takes over from the one before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from storage.state.entry import Entry, verify_chain
 from storage.state.ledger import Ledger, ledger_ways_out
 from storage.state.location import State
 
-__all__ = ["Fault", "anchor_ledger", "check_content", "check_ledger_end", "check_ledger_files", "check_tables", "require_ledger", "seal_tables"]
+__all__ = ["Fault", "anchor_ledger", "check_content", "check_ledger_end", "check_ledger_files", "check_tables", "require_ledger", "seal_tables", "seal_whole"]
 
 HASHED_BYTES = 64 << 20
 """Bytes of data files that a run hashes, small files first. It checks only the sizes of other files."""
@@ -84,6 +84,19 @@ def seal_tables(state: State, before: Mapping[str, int], now: Mapping[str, int])
     made = {path: seals_between(Path(state.table(path)), before.get(path), version) for path, version in now.items() if before.get(path) != version}
     durable.sync(Path(state.table(path)) / name for path, seals in made.items() for name in seals)
     return {path: seals for path, seals in made.items() if seals}
+
+
+def seal_whole(state: State, now: Mapping[str, int]) -> dict[str, Seals]:
+    """Return the seals of all files that tables need at their versions, where nothing older stays. Empty for a state that is not local."""
+    if not state.local:
+        return {}
+    found: dict[str, Seals] = {}
+    for path, version in now.items():
+        table = Path(state.table(path))
+        names = [*sorted(_live_files(table, version)), *(f"_delta_log/{log.name}" for log in _log_files(table, version))]
+        found[path] = {name: _seal_of(table / name) for name in names}
+    durable.sync(Path(state.table(path)) / name for path, seals in found.items() for name in seals)
+    return found
 
 
 def check_tables(state: State, entries: Iterable[Entry]) -> Iterator[Fault]:
@@ -174,10 +187,11 @@ def _digest(anchor: Mapping[str, Any]) -> str:
     return sha256(orjson.dumps(anchor, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def anchor_ledger(state: State, ledger: Ledger, head: Entry, live: Mapping[str, Collection[str]]) -> None:
+def anchor_ledger(state: State, ledger: Ledger, head: Entry, live: Mapping[str, Collection[str]], *, since: int | None = None) -> None:
     """Write the anchor: the head of the ledger, and the seals of its files and of the live data files of all tables. One durable step.
 
-    `live` has the data files of the changed tables; other tables keep theirs. Does nothing for a state that is not local.
+    `live` has the data files of the changed tables; other tables keep theirs. `since`: the version of the ledger after which its files are sealed
+    anew, where it is not that of the last anchor. Does nothing for a state that is not local.
     """
     if not state.local:
         return
@@ -186,7 +200,7 @@ def anchor_ledger(state: State, ledger: Ledger, head: Entry, live: Mapping[str, 
         before = _anchor(state) or {}
     except ValueError:
         before = {}
-    new = seals_between(Path(state.ledger), before.get("version"), version)
+    new = seals_between(Path(state.ledger), before.get("version") if since is None else since, version)
     durable.sync(Path(state.ledger) / name for name in new)
     seals = _needed(dict(before.get("files", {})) | new, ledger.data_files())
     anchor = {"epoch": head.epoch, "hash": head.hash, "version": version, "files": seals, "live": _live_seals(before, head, live)}

@@ -71,19 +71,43 @@ class Ledger:
         Raises:
             LedgerMoved: The head is another one, or another process commits at the same moment.
         """
+        sealed = entry.sealed("" if afresh else expected_head.hash if expected_head else "")
+        self._commit([sealed], expected_head, "overwrite" if afresh else "append")
+        return sealed
+
+    def rewrite(self, entries: Sequence[Entry], expected_head: Entry) -> Entry:
+        """Commit a run with all entries anew: its own is the last one, the others take the place of those before (`errata erase`). One durable step.
+
+        Returns:
+            The last entry as written, with its hash.
+
+        Raises:
+            LedgerMoved: The head is another one, or another process commits at the same moment.
+        """
+        chain: list[Entry] = []
+        for entry in entries:
+            chain.append(entry.sealed(chain[-1].hash if chain else ""))
+        self._commit(chain, expected_head, "overwrite")
+        return chain[-1]
+
+    def _commit(self, rows: Sequence[Entry], expected_head: Entry | None, mode: Literal["append", "overwrite"]) -> None:
         expected, link = (expected_head.epoch, expected_head.hash) if expected_head else (None, "")
-        sealed = entry.sealed("" if afresh else link)
-        mode: Literal["append", "overwrite"] = "overwrite" if afresh else "append"
         with storing(self.uri):
             table = self._created()
             if self._head_of(table) != (expected, link):
                 raise LedgerMoved(self.uri, expected)
             once = deltalake.CommitProperties(max_commit_retries=0)
             try:
-                durable.step("append:ledger", lambda: deltalake.write_deltalake(table, _rows([sealed]), mode=mode, commit_properties=once))
+                durable.step("append:ledger", lambda: deltalake.write_deltalake(table, _rows(rows), mode=mode, commit_properties=once))
             except deltalake.exceptions.CommitFailedError as conflict:
                 raise LedgerMoved(self.uri, expected) from conflict
-        return sealed
+
+    def checkpoint(self) -> int:
+        """Write a checkpoint of the present version, so that readers need no older log, and return that version. One durable step."""
+        with storing(self.uri):
+            table = self._table()
+            durable.step("checkpoint:ledger", table.create_checkpoint)
+            return int(table.version())
 
     def fence(self, run: str) -> None:
         """Keep commits out that another run began before. One durable step. Does nothing where there is no ledger yet."""

@@ -28,6 +28,7 @@ COMMANDS = [
     "diff",
     "dlq",
     "doctor",
+    "erase",
     "expectations",
     "explain",
     "init",

@@ -1,0 +1,307 @@
+"""`errata erase`: records leave sources, everything that was derived from them, and the history, for good.
+
+The records are retracted in an epoch of their own, so all live rows and totals follow. Before its commit the op rows of the records leave the tables,
+and past rows of others lose the erased values. One commit makes both visible, with the ledger written anew. Then older versions are removed
+(`errata.erasure.removal`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import orjson
+
+from changelog.columns import column
+from changelog.keys.decode import bare_keys
+from changelog.lazy_imports import pa, pl
+from changelog.rows import Rows
+from changelog.spark_algebra import diff
+from errata.amend.amendment import AmendedInputs, Change, unedited
+from errata.core.diagnostics import did_you_mean
+from errata.core.events import RunResult
+from errata.core.failures import Stopped, Usage
+from errata.core.options import Erasure, RunOptions
+from errata.erasure.record import ERASED, PROOF, RECORD, keyed_hash, made_key, signed
+from errata.erasure.scrub import Scrub, TableScrub
+from errata.erasure.search import Search
+from errata.erasure.selection import IDENTITY, ErasedKeys, gathered, keys_of_nodes, live_of, of_images, op_rows
+from errata.execution.epoch import Epoch
+from errata.execution.planned_run import PlannedRun
+from errata.execution.step_executor import StepExecutor
+from errata.inspect.snapshot import data_condition
+from errata.inspect.why import value_is
+from errata.outputs.database_targets import CHAINS
+from errata.plan.own_files import ProtectedFiles
+from errata.plan.pipeline import LoadedPipeline
+from errata.plan.plan import Node, Plan
+from errata.state.committed_node import CommittedNode
+from errata.state.run_state import RunState
+from errata.state.source_files import files_left
+from errata.state.suppressed_rows import truth
+from operators.source.node import SourceNode
+from storage.files.stores import store_of
+from storage.state.entry import Entry
+from storage.values.python_rows import dictionaries
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Row = Mapping[str, Any]
+CAUSE: Final = "erase"
+_BATCH: Final = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """The records of a source that an erasure means.
+
+    Attributes:
+        keys: Their keys, at all times.
+        rows: Their op rows, by `IDENTITY`.
+        live: The keys of their live rows.
+    """
+
+    keys: ErasedKeys
+    rows: pl.DataFrame
+    live: frozenset[bytes]
+
+
+@dataclass(slots=True)
+class Erase(Change):
+    """Take the records out of their sources. `matched` is known once the epoch looked for them."""
+
+    wanted: Erasure
+    names: Sequence[str]
+    matched: dict[str, Matched] = field(default_factory=dict)
+    record: dict[str, Any] = field(default_factory=dict)
+
+    def sources(self, names: Sequence[str]) -> Mapping[str, str]:
+        """The sources that have the columns."""
+        return {name: "records are erased" for name in names if name in self.names}
+
+    def rows(self, run: RunState, node: Node) -> DataFrame:
+        """The retraction of the live records, of suppressed and rejected ones too."""
+        found = self.matched[node.name] = _matched(run, node, self.wanted)
+        live = run.tables.live(run.engine, node, run.values, at=run.epoch - 1).without("_epoch")
+        old = _as_if_admitted(live, found.live)
+        return diff(old.as_frame(), old.as_frame().limit(0), CAUSE)
+
+    def counters(self) -> dict[str, Any]:
+        """The record of the erasure."""
+        return {"kind": CAUSE, "reason": self.wanted.reason, **self.record}
+
+
+def _as_if_admitted(live: Rows, keys: frozenset[bytes]) -> Rows:
+    """Live rows of these keys, suppressed ones as if they took part."""
+    return truth(live.semi_join(Rows(live.engine, pa.table({"_key": pa.array(sorted(keys), pa.binary())})), "_key"))
+
+
+def _matched(run: RunState, node: Node, wanted: Erasure) -> Matched:
+    """The records of a source that an erasure means, in all epochs before this one."""
+    table = run.tables.changelog(node)
+    found = gathered([pl.DataFrame(batch) for batch in _meeting(run, node, wanted)]).select(*IDENTITY)
+    bare = bare_keys(found["_key"]).unique()
+    every = gathered(rows.filter(bare_keys(rows["_key"]).is_in(bare.implode())) for rows in op_rows(table)) if table.exists() else found
+    every = every.select(*IDENTITY)
+    keyed = cast("SourceNode", node.operator).keyed
+    keys = ErasedKeys(frozenset(map(bytes, bare))) if keyed else of_images(found, every)
+    rows = every if keyed else found
+    live = live_of(every).join(rows, IDENTITY, "semi") if every.height else every
+    return Matched(keys, rows, frozenset(map(bytes, live["_key"])))
+
+
+def _meeting(run: RunState, node: Node, wanted: Erasure) -> Iterator[pa.Table]:
+    """The op rows of a source, rejects among them, that are meant by their values."""
+    table = run.tables.changelog(node)
+    if not table.exists():
+        return
+    rows = table.read(run.engine, at=run.epoch - 1)
+    if wanted.where is None:
+        for name, text in wanted.key.items():
+            rows = rows.where(value_is(column(name), node.operator.output.data[name], text))
+        yield run.engine.to_arrow(rows.select(*IDENTITY))
+        return
+    shape = CommittedNode.of(node.name, run.plan.summary()[node.name])
+    meets = data_condition(wanted.where, shape.data)
+    for batch in run.engine.to_arrow(rows.select(*IDENTITY, *map(column, shape.shown))).to_batches(_BATCH):
+        hits = [meets({"data": shape.values(row)}) for row in dictionaries(batch)]
+        yield pa.Table.from_batches([batch]).filter(pa.array(hits, pa.bool_())).select(list(IDENTITY))
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """What an erasure did.
+
+    Attributes:
+        rows: What left, one row a table: table, records (of sources), rows, cells.
+        proof: What the search behind it found; None for a dry one.
+        result: The result of the run.
+    """
+
+    rows: Sequence[Row]
+    proof: Mapping[str, Any] | None
+    result: RunResult
+
+
+def erase(pipeline: LoadedPipeline, wanted: Erasure, options: RunOptions, protected: ProtectedFiles) -> Erased:
+    """Erase records. Of a dry one everything is undone.
+
+    Raises:
+        Failure: Nothing was committed, or the erasure is not complete: the next run ends it.
+    """
+    names = _sources(pipeline.plan, wanted)
+    with Epoch.begin(pipeline, replace(options, dry_run=False), protected) as epoch:
+        work = _Erasing(epoch, Erase(wanted, names))
+        rows = work.run(dry=options.dry_run)
+    proof = epoch.committed.counters.get(PROOF) if epoch.committed is not None else None
+    return Erased(rows, proof, work.result)
+
+
+def _sources(plan: Plan, wanted: Erasure) -> list[str]:
+    """The sources that an erasure is about. Raises Usage where there are none, and PipelineErrors for a condition that does not compile."""
+    sources = {node.name: node for node in plan.of_kind("source")}
+    if wanted.source is not None and wanted.source not in sources:
+        raise Usage(f"'{wanted.source}' is no source", help=did_you_mean(wanted.source, list(sources)) or f"sources: {', '.join(sources)}")
+    named = [wanted.source] if wanted.source is not None else list(sources)
+    if wanted.where is not None:
+        if wanted.source is None and len(sources) > 1:
+            raise Usage("--where needs --node SOURCE where there are several sources", help=f"sources: {', '.join(sources)}")
+        data_condition(wanted.where, CommittedNode.of(named[0], plan.summary()[named[0]]).data)
+        return named
+    found = [name for name in named if all(column in sources[name].operator.output.data for column in wanted.key)]
+    if not found:
+        known = list(dict.fromkeys(column for name in named for column in sources[name].operator.output.data))
+        missing = next((column for column in wanted.key if column not in known), ", ".join(wanted.key))
+        raise Usage(f"no source has the column '{missing}'", help=did_you_mean(missing, known) or f"columns: {', '.join(known)}")
+    return found
+
+
+@dataclass(slots=True)
+class _Erasing:
+    """One erasure under way."""
+
+    epoch: Epoch
+    change: Erase
+    scrub: Scrub | None = None
+
+    result: RunResult = field(default_factory=lambda: RunResult(exit_code=0))
+    effect: list[Row] = field(default_factory=list)
+
+    def run(self, *, dry: bool) -> list[Row]:
+        """Do it; what left, by table."""
+        epoch = self.epoch
+        head, epoch.erases = unedited(epoch), True
+        planned = PlannedRun.of(epoch, AmendedInputs(epoch.plan, head, self.change))
+        planned.announce()
+        executor = StepExecutor(planned)
+        executor.watch = self._look
+        executor.before_commit = self._leave
+        self.result = executor.execute(dry=dry)
+        return self._told()
+
+    def _look(self, run: RunState) -> None:
+        """Find out what leaves. Raises Usage where there is nothing, and Stopped where input files would bring it back."""
+        matched = self.change.matched
+        if not any(one.keys for one in matched.values()):
+            raise Usage("no record, in no epoch, is meant: nothing is erased")
+        keys = keys_of_nodes(self.epoch.plan, {name: one.keys for name, one in matched.items()})
+        paths = set(run.tables.versions())
+        self.scrub = Scrub(self.epoch.plan, run.epoch, keys, run.tables.by_path, paths)
+        self.scrub.look()
+        told = (self.change.wanted.reason, self.change.wanted.by, self.epoch.batch_id)
+        if any(self.scrub.values.blanked(text) != text for text in told):
+            raise Usage("the reason, the name or the batch id quotes an erased value, and it would stay in the ledger", help="say it in other words")
+        self._refuse_held()
+
+    def _refuse_held(self) -> None:
+        """Raise Stopped where an input file has the records: the next run would bring them back."""
+        held = [place for name in self.change.names for place in self._holding(self.epoch.plan[name])]
+        if held:
+            raise Stopped(
+                f"{len(held)} places of input files hold the records, so a later run would bring them back", details=held[:20],
+                help="take them out of the files first", told="input files hold the records",
+            )  # fmt: skip
+
+    def _holding(self, node: Node) -> Iterator[str]:
+        """Files of a source, with lines where they are texts, that hold erased values."""
+        search = Search(self._scrub.values)
+        for record in files_left(self.epoch.plan, cast("Entry", self.epoch.head))[node.name].changes.now:
+            place = self.epoch.plan.settings.places / record.path
+            if record.version is None and place.exists():
+                content = bytes(store_of(place).content(place))
+                if search.found_in(content):
+                    lines = search.lines(content)
+                    yield from (f"{record.path}:{line}" for line in lines) if lines else (record.path,)
+
+    @property
+    def _scrub(self) -> Scrub:
+        assert self.scrub is not None  # `_look` made it
+        return self.scrub
+
+    def _leave(self, executor: StepExecutor) -> None:
+        """Let everything leave the tables, and make the record."""
+        run, head = executor.run, cast("Entry", self.epoch.head)
+        key = made_key(self.epoch.state)
+        was = keyed_hash(key, self._images(run))
+        before = {name: self._live(run, name) for name in self._remembering()}
+        tables = self._scrub.scrub()
+        for name, count in before.items():
+            run.live_rows[name] = run.live_rows.get(name, 0) - (count - self._live(run, name))
+        self.epoch.erased = self._scrub.values
+        self.epoch.scrubbed = {path.removeprefix("changelog/"): one.epochs for path, one in tables.items() if path.startswith("changelog/")}
+        record = {
+            "epoch": self.epoch.number, "at": datetime.now(UTC).isoformat(timespec="seconds"), "by": self.change.wanted.by, "reason": self.change.wanted.reason,
+            "records": {name: len(one.keys.keys) for name, one in self.change.matched.items() if one.keys},
+            "rows": {path: one.dropped for path, one in tables.items() if one.dropped}, "cells": {path: one.emptied for path, one in tables.items() if one.emptied},
+            "values": len(self._scrub.values), "was": was, "totals": "corrected", "ledger": head.hash,
+        }  # fmt: skip
+        self.change.record = {RECORD: signed(record, key), ERASED: self.epoch.number, "replaces": head.hash, "folded": self._folded(head, tables)}
+        self.epoch.rewritten = self._history()
+
+    def _images(self, run: RunState) -> Iterator[bytes]:
+        """The op rows of the erased records, as bytes in their order."""
+        for name in sorted(self.change.matched):
+            for rows in op_rows(run.tables.changelog(self.epoch.plan[name])):
+                found = rows.join(self.change.matched[name].rows, IDENTITY, "semi").sort(*IDENTITY)
+                yield from (orjson.dumps([name, *map(str, row)]) for row in found.iter_rows())
+
+    def _remembering(self) -> list[str]:
+        """The nodes of which live rows leave that nothing upstream takes back."""
+        return [node.name for node in self.epoch.plan if node.operator.remembers]
+
+    def _live(self, run: RunState, name: str) -> int:
+        node = self.epoch.plan[name]
+        return int(run.tables.live(run.engine, node, run.values).count())
+
+    def _folded(self, head: Entry, tables: Mapping[str, TableScrub]) -> dict[str, int]:
+        """Op rows of each node that are gone: the numbers of later ones follow them."""
+        gone = {path.removeprefix("changelog/"): one.dropped for path, one in tables.items() if path.startswith("changelog/")}
+        return {name: head.folded.get(name, 0) + gone.get(name, 0) for name in {**head.folded, **gone}}
+
+    def _history(self) -> list[Entry]:
+        """The entries before without erased values, and without seals of files that go."""
+        first, *others = self.epoch.history()
+        chains = [first.hash, *first.counters.get(CHAINS, ())]
+        return [self._blanked(replace(first, counters={**first.counters, CHAINS: chains})), *map(self._blanked, others)]
+
+    def _blanked(self, entry: Entry) -> Entry:
+        return replace(entry, files={}, marks={}, counters=self._without_values(entry.counters), nodes=self._without_values(entry.nodes))
+
+    def _without_values(self, told: Any) -> Any:
+        """JSON with no erased value in it; the names of files stay."""
+        if isinstance(told, dict):
+            return {name: value if name == "files" else self._without_values(value) for name, value in told.items()}
+        if isinstance(told, list):
+            return [self._without_values(value) for value in told]
+        return self._scrub.values.blanked(told) if isinstance(told, str) else told
+
+    def _told(self) -> list[Row]:
+        tables = self._scrub.tables
+        records = {f"changelog/{name}": len(one.keys.keys) for name, one in self.change.matched.items()}
+        return [
+            {"table": path, "records": records.get(path), "rows": one.dropped or one.gone.height, "cells": one.emptied}
+            for path, one in sorted(tables.items()) if one.dropped or one.emptied or one.gone.height
+        ]  # fmt: skip

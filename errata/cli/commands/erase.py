@@ -1,0 +1,75 @@
+"""`errata erase`: records leave the state, the outputs and the history for good."""
+
+import getpass
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from errata.cli.completion import source_names
+from errata.cli.console import NOTHING_CHANGED, rows_answer
+from errata.cli.help import Command
+from errata.cli.loading import known_node, load_pipeline
+from errata.cli.parameters import (
+    Assignment,
+    common_options,
+    console_of,
+    engine_of,
+    engine_options,
+    format_option,
+    option,
+    pairs,
+    pipeline_options,
+)
+from errata.core.failures import Exit
+from errata.core.options import Erasure, RunOptions
+from errata.rendering.progress import progress
+
+
+@click.command("erase", cls=Command)
+@pipeline_options
+@option("--key", metavar="COLUMN=VALUE", multiple=True, type=Assignment(), help="Which records; repeat for more columns.")
+@option("--where", metavar="CXL", help="Which records: those for whose data this is true.")
+@option("--node", "source", metavar="SOURCE", shell_complete=source_names, help="The source; by default each source that has the columns.")
+@option("--reason", metavar="TEXT", help="Why; stored with the record of the erasure.")
+@option("--by", metavar="NAME", help="Who erases [default: the user of this process].")
+@option("--reopen", is_flag=True, help="Let rows of closed periods change.")
+@option("--dry-run", is_flag=True, help="Show what would leave, change nothing.")
+@option("--wait", is_flag=True, help="Wait for another run's lock.")
+@format_option
+@engine_options
+@common_options
+def command(quiet: bool, verbose: int, no_color: bool, format: str, source: str | None, **words: Any) -> int:
+    r"""Erase records for good, with all that was derived from them.
+
+    \b
+    What would leave, and from where:
+      errata erase pipeline.yaml --key customer=anna --reason 'request 17' --dry-run
+    The records of one source for which a condition is true:
+      errata erase pipeline.yaml --node orders --where 'email == "anna@example.org"' --reason 'request 17'
+    """
+    console = console_of(quiet, verbose, no_color)
+    key, where, reason = pairs(words.pop("key"), "column"), words.pop("where"), words.pop("reason")
+    if bool(key) == bool(where):
+        raise click.UsageError("give either --key COLUMN=VALUE or --where CXL", click.get_current_context())
+    if not reason:
+        raise click.UsageError("--reason TEXT is missing", click.get_current_context())
+    by = words.pop("by") or getpass.getuser()
+    engine = engine_of(words)
+    pipeline = load_pipeline(console, words, commits=True)
+    named = None if source is None else known_node(pipeline, source)
+    with progress(console) as listener:
+        options = RunOptions(engine=engine, listener=listener, execution_id=console.execution_id, **words)
+        done = pipeline.erase(Erasure(reason, by, key, where, named), options)
+    rows_answer(console, done.rows, format, ("table", "records", "rows", "cells"), lead=("table", "rows"))
+    if done.proof is None:
+        console.note(NOTHING_CHANGED)
+        return Exit.CLEAN
+    code = console.end_of_run(done.result)
+    console.note(f"Searched for {done.proof['searched_values']:,} values of these records alone: {_found(done.proof)}")
+    return Exit.VIOLATION if done.proof["found"] else code
+
+
+def _found(proof: Mapping[str, Any]) -> str:
+    """What a search found, in words."""
+    return f"still in {proof['found']:,} files, such as {', '.join(proof['files'][:3])}" if proof["found"] else "no file of the state or of an output holds one"

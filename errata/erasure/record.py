@@ -1,0 +1,90 @@
+"""The record of an erasure: what kind of rows left, how many, when, by whom and why. It has no erased value, and is signed.
+
+What has to be compared with values later is a hash of them with a key (HMAC), so that nobody can guess values by trying them without the key. The key
+is made with the first erasure. It is a file of the state, or what `ERRATA_ERASURE_KEY` says, which then is needed wherever the key is.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from typing import Any, Final
+
+import orjson
+
+from storage import durable
+from storage.errors import StorageError
+from storage.state.entry import Entry
+from storage.state.location import State
+from storage.stores.folders import folder_at
+
+KEY_FILE: Final = "erasure.key"
+KEY_VARIABLE: Final = "ERRATA_ERASURE_KEY"
+RECORD, SIGNATURE, ERASED, PENDING, KEPT_OUT, PROOF = "erasure", "signature", "erased", "erasing", "kept_out", "proof"
+"""Members of the ledger's counters, and the record's member with its signature."""
+ERASURES: Final = (ERASED, PENDING, KEPT_OUT)
+"""Counters of erasures that entries take over, also where a state is computed anew."""
+
+
+def known_key(state: State) -> bytes | None:
+    """The key of a state's erasures; None where none was made, or where it is kept elsewhere."""
+    given = os.environ.get(KEY_VARIABLE)
+    if given:
+        return sha256(given.encode()).digest()
+    folder = folder_at(state.root, state.connection)
+    return bytes.fromhex(folder.read(KEY_FILE).decode()) if KEY_FILE in folder.names(KEY_FILE) else None
+
+
+def made_key(state: State) -> bytes:
+    """The key of a state's erasures, made where there is none. One durable step then."""
+    known = known_key(state)
+    if known is None:
+        folder, text = folder_at(state.root, state.connection), secrets.token_hex(32)
+        durable.step("key:erasures", lambda: folder.create(KEY_FILE, text.encode()))
+        known = bytes.fromhex(text)
+    return known
+
+
+def keyed_hash(key: bytes, parts: Iterable[bytes]) -> str:
+    """The HMAC-SHA256 of some bytes, each part with its length, in hexadecimal."""
+    digest = hmac.new(key, digestmod=sha256)
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.hexdigest()
+
+
+def signed(record: Mapping[str, Any], key: bytes) -> dict[str, Any]:
+    """The record with its signature."""
+    return {**record, SIGNATURE: _signature(record, key)}
+
+
+def _signature(record: Mapping[str, Any], key: bytes) -> str:
+    content = {name: value for name, value in record.items() if name != SIGNATURE}
+    return keyed_hash(key, [b"record", orjson.dumps(content, option=orjson.OPT_SORT_KEYS)])
+
+
+def record_faults(state: State, entries: Iterable[Entry]) -> Iterable[tuple[int, str]]:
+    """Epochs whose record of an erasure is not what was signed, or was not completed, and what is wrong."""
+    entries = list(entries)
+    records = [(entry.epoch, entry.counters[name]) for entry in entries for name in (RECORD, PROOF) if name in entry.counters]
+    if not records:
+        return
+    try:
+        key = known_key(state)
+    except (StorageError, ValueError) as problem:
+        yield records[-1][0], f"the key of erasures cannot be read: {problem}"
+        return
+    if key is None:
+        yield records[-1][0], f"the key of erasures is gone: put {KEY_FILE} back, or set {KEY_VARIABLE}"
+        return
+    for epoch, record in records:
+        if not hmac.compare_digest(str(record.get(SIGNATURE, "")), _signature(record, key)):
+            yield epoch, "the record of the erasure is not what was signed"
+    if entries[-1].counters.get(PENDING):
+        yield entries[-1].epoch, "an erasure has not ended: the next run removes what older versions of tables hold"
+    for epoch, record in records:
+        if record.get("found"):
+            yield epoch, f"values of the erasure are still in {record['found']} files"

@@ -1,0 +1,135 @@
+"""The end of an erasure, behind its commit: files that only older versions need are removed, and a search looks for what is left.
+
+It may be killed at any step. The ledger says that an erasure has not ended, and the next run does the rest. That run does not know the values, so its
+record says that nobody searched; `errata erase --check` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from errata.erasure.record import PENDING, made_key, signed
+from errata.erasure.search import Search
+from errata.erasure.values import Values
+from errata.plan.plan import Plan
+from operators.output.config import OutputConfig
+from operators.output.operator import Output
+from storage import durable
+from storage.delta.scrubbing import purge
+from storage.errors import StorageError, storing
+from storage.files.stores import store_of
+from storage.lazy_deltalake import deltalake
+from storage.sql.errors import DatabaseError
+from storage.sql.names import TableName
+from storage.sql.tables import session_of
+from storage.state.entry import Entry
+from storage.state.integrity import anchor_ledger
+from storage.state.ledger import Ledger
+from storage.state.location import State
+from storage.stores.folders import folder_at
+from storage.uris import is_local
+
+_TABLES = ("changelog/", "state/", "rollback/")
+
+
+@dataclass(frozen=True)
+class Removal:
+    """What remains to be done for an erasure that was committed. `head`: the ledger's last entry."""
+
+    plan: Plan
+    state: State
+    head: Entry
+
+    def done(self, values: Values | None) -> dict[str, Any]:
+        """Do it, and return the signed result of the search. Raises StorageError."""
+        removed = self._tables() + self._orphans() + self._ledger() + sum(map(self._output, self._published()))
+        for node in self.plan.of_kind("output"):
+            self._database(cast("Output", node.operator).config)
+        found = [] if values is None else [*self._found(values)]
+        told = {
+            "epoch": int(self.head.counters[PENDING]["epoch"]), "at": datetime.now(UTC).isoformat(timespec="seconds"), "removed_files": removed,
+            "searched_values": None if values is None else len(values), "found": len(found), "files": found[:20],
+        }  # fmt: skip
+        return signed(told, made_key(self.state))
+
+    def _tables(self) -> int:
+        """The older versions of the tables of the state."""
+        bases: Mapping[str, int] = self.head.counters[PENDING]["tables"]
+        removed = 0
+        for path in sorted(self.head.tables):
+            if path in bases:
+                place = self.state.table(path)
+                with storing(place):
+                    removed += purge(folder_at(place, self.state.connection), place, int(bases[path]), path)
+        return removed
+
+    def _orphans(self) -> int:
+        """Tables that the ledger does not name, as of nodes that are gone."""
+        folder, removed = folder_at(self.state.root, self.state.connection), 0
+        for name in list(folder.names()):
+            path = "/".join(name.split("/")[:2])
+            if name.startswith(_TABLES) and path not in self.head.tables:
+                durable.step(f"purge:{path}", lambda name=name: folder.remove(name))  # type: ignore[misc]  # a lambda's default
+                removed += 1
+        return removed
+
+    def _ledger(self) -> int:
+        """The older versions of the ledger, whose entries quote values."""
+        ledger = Ledger(self.state.ledger)
+        version = ledger.checkpoint()
+        anchor_ledger(self.state, ledger, self.head, {}, since=version - 1)
+        with storing(self.state.ledger):
+            return purge(folder_at(self.state.ledger, self.state.connection), self.state.ledger, version, "ledger")
+
+    def _published(self) -> Iterator[str]:
+        """The Delta tables that outputs have written."""
+        places = self.plan.settings.places
+        for node in self.head.nodes.values():
+            for entry in node.get("files", ()):
+                if "mark" in entry:
+                    yield str(places / entry["path"]) if is_local(entry["path"]) else entry["path"]
+
+    def _output(self, place: str) -> int:
+        """The older versions of an output's table."""
+        with storing(place):
+            try:
+                table = deltalake.DeltaTable(place)
+            except deltalake.exceptions.TableNotFoundError:
+                return 0
+            label = place.rstrip("/").rpartition("/")[2]
+            durable.step(f"checkpoint:{label}", table.create_checkpoint)
+            return purge(folder_at(place), place, table.version(), label)
+
+    def _database(self, config: OutputConfig) -> None:
+        """What a database keeps of rows that are gone."""
+        if config.connection is None:
+            return
+        connection, table = self.plan.settings.connections[str(config.connection)], TableName.parse(str(config.table))
+        try:
+            with session_of(connection, writes=True) as session:
+                if session.standing(table).kind == "table":
+                    durable.step(f"sql:reclaim:{table.table}", lambda: session.reclaim(table))
+        except DatabaseError as error:
+            raise StorageError(table.shown, str(error)) from None
+
+    def _found(self, values: Values) -> Iterator[str]:
+        """Files of the state and of outputs that still hold a value."""
+        search = Search(values)
+        yield from search.files(folder_at(self.state.root, self.state.connection))
+        for place in self._published():
+            yield from (f"{place}/{name}" for name in search.files(folder_at(place)))
+        for node in self.plan.of_kind("output"):
+            connection = cast("Output", node.operator).config.connection
+            path = self.plan.settings.connections[str(connection)].address().path if connection is not None else None
+            if path is not None and search.found_in(path.read_bytes()):
+                yield str(path)
+        places = self.plan.settings.places
+        for node in self.head.nodes.values():
+            for entry in node.get("files", ()):
+                if "mark" not in entry and "database" not in entry:
+                    target = places / entry["path"]
+                    if target.exists() and search.found_in(bytes(store_of(target).content(target))):
+                        yield str(entry["path"])

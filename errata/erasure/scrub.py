@@ -1,0 +1,284 @@
+"""What an erasure does to the tables of a state: which op rows leave, which cells of past rows are emptied; then it is done, file by file.
+
+Live rows are never touched: the epoch of the erasure has derived them without the records. Past rows of other records stay, without erased values in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, cast
+
+from changelog.columns import EPOCH
+from changelog.lazy_imports import pa, pc, pl
+from changelog.ops import Op
+from errata.erasure.selection import IDENTITY, ErasedKeys, cut, gathered, live_of, op_rows, plain_nodes
+from errata.erasure.values import SYSTEM, Values, as_frame, spelled
+from errata.plan.correlation import TRIGGERS
+from errata.plan.plan import Node, Plan
+from operators.source.node import SourceNode
+from storage.delta.changelog_table import ChangelogTable
+from storage.delta.scrubbing import Change
+
+_NOTES: Final = ("_error", "_cause")
+"""Columns of op rows that quote values."""
+_BATCH: Final = 4096
+
+
+@dataclass(slots=True)
+class TableScrub:
+    """What leaves one table.
+
+    Attributes:
+        gone: Op rows that leave.
+        left: Op rows that get another operation, as their other half leaves.
+        keys: Keys of which all op rows leave.
+        tainted: Keys of rows that the erasure changed.
+        live: Live rows of the keys whose cells are looked at.
+        dropped: How many op rows leave.
+        emptied: How many op rows lose cells.
+        epochs: The epochs of these op rows.
+    """
+
+    gone: pl.DataFrame
+    left: pl.DataFrame
+    keys: set[bytes] = field(default_factory=set)
+    tainted: set[bytes] = field(default_factory=set)
+    live: pl.DataFrame | None = None
+    dropped: int = 0
+    emptied: int = 0
+    epochs: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Scrub:
+    """The scrubbing of all tables of a state.
+
+    Attributes:
+        plan: The pipeline.
+        epoch: The epoch of the erasure, whose rows are in the tables.
+        keys: The erased keys of each node.
+        values: The values of the erased records that nobody else has, once `look` ran.
+    """
+
+    plan: Plan
+    epoch: int
+    keys: Mapping[str, ErasedKeys]
+    table: Callable[[str], ChangelogTable]
+    paths: Collection[str]
+    values: Values = field(default_factory=Values)
+    tables: dict[str, TableScrub] = field(default_factory=dict)
+
+    def look(self) -> None:
+        """Find what has to leave. Nothing is changed."""
+        plain = plain_nodes(self.plan)
+        for path, node in self._changelogs():
+            found = cut(self.table(path), self.keys[node.name])
+            self.tables[path] = TableScrub(found.rows.select(*IDENTITY), found.left)
+            self.values.add_rows(found.rows)
+            if getattr(node.operator, "remembers", False):
+                self._forget_versions(path, node)
+        self._lost_texts(plain)
+        self._share(plain)
+        for path, node in self._changelogs():
+            if node.name not in plain:
+                self._look_behind(path, node)
+        for path, node in self._changelogs():
+            if node.name not in plain:
+                self._settle(path, node)
+
+    def _changelogs(self) -> Iterator[tuple[str, Node]]:
+        """The changelog tables of the plan that exist, in its order."""
+        return ((path, node) for node in self.plan if (path := f"changelog/{node.name}") in self.paths and self.table(path).exists())
+
+    def _forget_versions(self, path: str, node: Node) -> None:
+        """Rows of a history that tell of erased records leave, also live ones: nothing upstream takes them back."""
+        above = node.inputs[0][0]
+        source = f"changelog/{above}"
+        if source not in self.paths or not self.keys[above]:
+            return
+        images = cut(self.table(source), self.keys[above]).rows
+        shared = [name for name in images.columns if name not in SYSTEM and not name.startswith("_")]
+        for rows in op_rows(self.table(path)):
+            names = [name for name in shared if name in rows.columns and rows.schema[name] == images.schema[name]]
+            found = rows.join(images.select(names).unique(), names, "semi", nulls_equal=True)
+            self.tables[path].gone = gathered([self.tables[path].gone, found.select(*IDENTITY)])
+            self.values.add_rows(found.select(names))
+
+    def _lost_texts(self, plain: Collection[str]) -> None:
+        """Texts that a row behind totals or joins lost by the erasure are the erased records' too."""
+        for path, node in self._changelogs():
+            if node.name in plain:
+                continue
+            rows = gathered(part.filter(pl.col(EPOCH) == self.epoch) for part in op_rows(self.table(path)))
+            old, new = rows.filter(pl.col("_op") == int(Op.CORRECT_FROM)), rows.filter(pl.col("_op") == int(Op.CORRECT_TO))
+            gone = rows.filter(pl.col("_op") == int(Op.RETRACT))
+            self.tables[path].tainted = {*map(bytes, rows["_key"])}
+            self.tables[path].keys = {*map(bytes, gone["_key"])}
+            for name, kind in rows.schema.items():
+                if kind == pl.String and name not in SYSTEM:
+                    pair = old.select("_key", name).join(new.select("_key", pl.col(name).alias("_new")), "_key")
+                    lost = pair.filter(pl.col(name).ne_missing(pl.col("_new")))[name]
+                    for text in pl.concat([lost, gone[name]]).drop_nulls().unique():
+                        self.values.add(name, text)
+
+    def _share(self, plain: Collection[str]) -> None:
+        """Values that other records have too say nothing of the erased ones."""
+        for path, node in self._changelogs():
+            if node.name in plain:
+                for rows in op_rows(self.table(path)):
+                    kept = rows.join(self.tables[path].gone, IDENTITY, "anti")
+                    self.values.without(self.values.found_in(kept))
+
+    def _look_behind(self, path: str, node: Node) -> None:
+        """Rows that hold a value, of a node whose rows are made of several records."""
+        found = self.tables[path]
+        keys = pl.concat([self._candidates(rows, found)["_key"] for rows in op_rows(self.table(path))] or [pl.Series("_key", [], pl.Binary)]).unique()
+        rows = gathered(part.filter(pl.col("_key").is_in(keys.implode())) for part in op_rows(self.table(path)))
+        rows = rows.join(found.gone, IDENTITY, "anti")
+        found.live = live_of(rows)
+        found.keys -= {*map(bytes, found.live["_key"])}
+        standing = rows.join(found.live, IDENTITY, "semi")
+        self.values.without(self.values.found_in(standing))
+
+    def _candidates(self, rows: pl.DataFrame, found: TableScrub) -> pl.DataFrame:
+        touched = pl.Series([*found.tainted, *found.keys], dtype=pl.Binary).implode()
+        holds = rows["_key"].is_in(touched) | self.values.holding(rows["_key"], whole=False)
+        for column in rows:
+            if column.name not in SYSTEM or column.name in _NOTES:
+                holds = holds | self.values.holding(column, whole=True)
+        return rows.filter(holds)
+
+    def _settle(self, path: str, node: Node) -> None:
+        """Keys that name an erased record leave with all their rows."""
+        found, groups = self.tables[path], {*getattr(node.spec.config, "group_by", ())}
+        for rows in op_rows(self.table(path)):
+            named = self.values.holding(rows["_key"], whole=False)
+            for name in groups & {*rows.columns}:
+                named = named | self.values.holding(rows[name], whole=True)
+            found.keys |= {*map(bytes, rows.filter(named)["_key"].unique())}
+        if found.live is not None:
+            found.keys -= {*map(bytes, found.live["_key"])}
+
+    # -- doing it
+
+    def scrub(self) -> dict[str, TableScrub]:
+        """Let the rows and values leave all tables, in new versions of them."""
+        for path, _ in self._changelogs():
+            self.table(path).rewrite(self._changelog_change(path))
+        for path in sorted(self.paths):
+            if path.startswith("state/") and self.table(path).exists():
+                self._scrub_state(path)
+        if TRIGGERS in self.paths and self.table(TRIGGERS).exists():
+            live = live_of(gathered(op_rows(self.table(TRIGGERS))))
+            self._keep(TRIGGERS, lambda rows: rows.join(live, IDENTITY, "semi"))
+        return self.tables
+
+    def _changelog_change(self, path: str) -> Change:
+        found = self.tables[path]
+        keys = pl.Series([*found.keys], dtype=pl.Binary).implode()
+        tainted = pl.Series([*found.tainted], dtype=pl.Binary).implode()
+
+        def change(stored: pa.Table) -> pa.Table:
+            rows = as_frame(stored)
+            marks = rows.select(*IDENTITY).with_row_index("_at")
+            gone = marks.join(found.gone, IDENTITY, "semi")["_at"]
+            leaves = pl.repeat(False, rows.height, eager=True).scatter(gone, True) | rows["_key"].is_in(keys)
+            live = marks.join(found.live, IDENTITY, "semi")["_at"] if found.live is not None else gone.clear()
+            dead = ~leaves & ~pl.repeat(False, rows.height, eager=True).scatter(live, True)
+            changed, emptied = self._emptied(stored, rows, dead, rows["_key"].is_in(tainted), behind=found.live is not None)
+            changed = _with_ops(changed, marks, found.left)
+            found.dropped += int(leaves.sum())
+            found.emptied += int(emptied.sum())
+            found.epochs |= {*rows.filter(leaves | emptied)[EPOCH]}
+            return changed.filter((~leaves).rechunk().to_arrow()) if leaves.any() else changed
+
+        return change
+
+    def _emptied(self, stored: pa.Table, rows: pl.DataFrame, dead: pl.Series, tainted: pl.Series, *, behind: bool) -> tuple[pa.Table, pl.Series]:
+        """Rows without erased values in their cells, and which rows had any."""
+        touched = pl.repeat(False, rows.height, eager=True)
+        numbers = list(self.values.numbers())
+        for column in rows:
+            if column.name in _NOTES:
+                holds = self.values.holding(column, whole=False) & dead
+                if holds.any():
+                    texts = [self.values.blanked(text) if hit and text is not None else text for text, hit in zip(column, holds, strict=True)]
+                    stored = _with_column(stored, column.name, pa.array(texts, stored.schema.field(column.name).type))
+            elif behind and column.name not in SYSTEM:
+                holds = self.values.holding(column, whole=True) & dead
+                if numbers and column.dtype.is_numeric():
+                    holds = holds | (spelled(column).is_in(numbers).fill_null(value=False) & dead & tainted)
+                if holds.any():
+                    stored = _with_nulls(stored, column.name, holds)
+            else:
+                continue
+            touched = touched | holds
+        return stored, touched
+
+    def _scrub_state(self, path: str) -> None:
+        """Of a node's own state only the newest stays, and nothing of erased keys; of a source nothing that the next run makes again."""
+        name = path.removeprefix("state/")
+        node, erased = self.plan[name], self.keys[name]
+        if node.is_source:
+            source = cast("SourceNode", node.operator)
+            memory = source.config.remembers or source.keeps_events
+            self._keep(path, lambda rows: rows.filter(self._unknown(rows, erased)) if memory else rows.clear() if erased else rows)
+            return
+        newest = gathered(rows.select("_key", EPOCH) for rows in op_rows(self.table(path))).group_by("_key").agg(pl.col(EPOCH).max())
+        gone = pl.Series([*self.tables[f"changelog/{name}"].keys] if f"changelog/{name}" in self.tables else [], dtype=pl.Binary).implode()
+
+        def kept(rows: pl.DataFrame) -> pl.DataFrame:
+            named = rows["_key"].is_in(gone) | self.values.holding(rows["_key"], whole=False)
+            return _with_state(rows.filter(~named).join(newest, ["_key", EPOCH], "semi"))
+
+        self._keep(path, kept)
+
+    def _unknown(self, rows: pl.DataFrame, erased: ErasedKeys) -> pl.Series:
+        """Which rows of a source's memory say nothing of erased records."""
+        holds = erased.matched(rows["_key"]).is_not_null() if erased else pl.repeat(False, rows.height, eager=True)
+        for column in rows:
+            if column.name != EPOCH:
+                holds = holds | self.values.holding(column, whole=False)
+        return ~holds
+
+    def _keep(self, path: str, choose: Callable[[pl.DataFrame], pl.DataFrame]) -> None:
+        """Let rows leave a table that is no changelog."""
+        found = self.tables.setdefault(path, TableScrub(gathered(()), gathered(())))
+
+        def change(stored: pa.Table) -> pa.Table:
+            rows = as_frame(stored).with_row_index("__at")
+            kept = choose(rows)
+            if kept.height == rows.height:
+                return stored
+            found.dropped += rows.height - kept.height
+            return stored.take(kept["__at"].sort().cast(pl.Int64).rechunk().to_arrow())
+
+        self.table(path).rewrite(change)
+
+
+def _with_state(rows: pl.DataFrame) -> pl.DataFrame:
+    """The states of keys that have one: a removed state has nothing but its key."""
+    others = [pl.col(name).is_not_null() for name in rows.columns if name not in ("_key", EPOCH, "__at")]
+    return rows.filter(pl.any_horizontal(others)) if others else rows
+
+
+def _with_ops(stored: pa.Table, marks: pl.DataFrame, left: pl.DataFrame) -> pa.Table:
+    """Rows whose other half leaves, with their new operation."""
+    new = marks.join(left, IDENTITY, "left", maintain_order="left")["_new"] if left.height else None
+    if new is None or not new.is_not_null().any():
+        return stored
+    ops = pl.select(pl.coalesce(new, marks["_op"])).to_series()
+    return _with_column(stored, "_op", ops.to_arrow().cast(stored.schema.field("_op").type))
+
+
+def _with_nulls(stored: pa.Table, name: str, holds: pl.Series) -> pa.Table:
+    field = stored.schema.field(name)
+    values = stored.column(name).to_pylist() if pa.types.is_nested(field.type) else None
+    if values is not None:
+        return _with_column(stored, name, pa.array([None if hit else value for value, hit in zip(values, holds, strict=True)], field.type))
+    return _with_column(stored, name, pc.if_else(holds.rechunk().to_arrow(), pa.scalar(None, field.type), stored.column(name)))
+
+
+def _with_column(stored: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -> pa.Table:
+    return stored.set_column(stored.schema.get_field_index(name), stored.schema.field(name), values)

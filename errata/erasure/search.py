@@ -1,0 +1,118 @@
+"""The search for erased values: over every byte of files, in Parquet pages, in compressed and in zipped content."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import re
+import zipfile
+import zlib
+from bz2 import BZ2Decompressor
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from changelog.lazy_imports import pa, pl
+from errata.erasure.values import Values, as_frame, spellings
+from storage.stores.folders import Folder
+
+_PARQUET: Final = b"PAR1"
+_DEEPEST: Final = 4
+"""Archives within archives that are opened."""
+_SYSTEM: Final = frozenset({"_epoch", "_op", "_status", "_row"})
+
+
+@dataclass(frozen=True)
+class Search:
+    """Looks for values in the content of files."""
+
+    values: Values
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[bytes] | None:
+        texts = sorted({spelling for text in self.values.texts for spelling in spellings(text)}, key=len, reverse=True)
+        encoded = {text.encode(encoding) for text in texts for encoding in ("utf-8", "utf-16-le", "latin-1") if _encodes(text, encoding)}
+        return re.compile(b"|".join(map(re.escape, sorted(encoded, key=len, reverse=True)))) if encoded else None
+
+    def found_in(self, content: bytes, deep: int = _DEEPEST) -> bool:
+        """Whether a file's content holds a value, as it is or as what it is the compressed form of."""
+        if self._pattern is not None and self._pattern.search(content):
+            return True
+        if content[:4] == _PARQUET and content[-4:] == _PARQUET:
+            return any(self._in_rows(rows) for rows in _parquet(content))
+        return deep > 0 and any(self.found_in(inner, deep - 1) for inner in _unpacked(content))
+
+    def _in_rows(self, rows: pa.Table) -> bool:
+        frame = as_frame(rows)
+        return any(
+            bool(self.values.holding(_plain(column), whole=True).any()) for column in frame if column.name not in _SYSTEM
+        )
+
+    def files(self, folder: Folder) -> Iterator[str]:
+        """The files below a folder that hold a value."""
+        return (name for name in folder.names() if self.found_in(folder.read(name)))
+
+    def lines(self, content: bytes) -> list[int]:
+        """The lines of a text, from 1, that hold a value; none for what is no text."""
+        if self._pattern is None or b"\0" in content[:4096]:
+            return []
+        return [number for number, line in enumerate(content.splitlines(), 1) if self._pattern.search(line)]
+
+    def blanked(self, content: bytes) -> bytes | None:
+        """The content of a text without values, also of a compressed one; None for what is neither."""
+        try:
+            return self.values.blanked(content.decode()).encode()
+        except UnicodeDecodeError:
+            pass
+        if content[:2] == b"\x1f\x8b":
+            with suppress(OSError, EOFError, zlib.error, UnicodeDecodeError):
+                return gzip.compress(self.values.blanked(gzip.decompress(content).decode()).encode())
+        if content[:4] == _ZSTD:
+            with suppress(OSError, pa.ArrowException, UnicodeDecodeError):
+                with pa.CompressedInputStream(io.BytesIO(content), "zstd") as stream:
+                    text = stream.read().decode()
+                return bytes(pa.compress(self.values.blanked(text).encode(), "zstd", asbytes=True))
+        return None
+
+
+_ZSTD: Final = b"\x28\xb5\x2f\xfd"
+
+
+def _encodes(text: str, encoding: str) -> bool:
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _plain(column: pl.Series) -> pl.Series:
+    """A column of a file; nested values as texts."""
+    if column.dtype.is_nested():
+        return pl.Series(column.name, [str(value) for value in column.to_list()], pl.String)
+    return column.cast(pl.String) if column.dtype in (pl.Categorical, pl.Enum) else column
+
+
+def _parquet(content: bytes) -> Iterator[pa.Table]:
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(io.BytesIO(content))
+    yield from (file.read_row_group(number) for number in range(file.num_row_groups))
+
+
+def _unpacked(content: bytes) -> Iterator[bytes]:
+    """What a compressed content holds; nothing for any other."""
+    readers: dict[bytes, Any] = {
+        b"\x1f\x8b": gzip.decompress, b"BZh": lambda data: BZ2Decompressor().decompress(data), b"\xfd7zXZ\x00": lzma.decompress,
+        _ZSTD: lambda data: pa.CompressedInputStream(io.BytesIO(data), "zstd").read(),
+    }  # fmt: skip
+    for magic, read in readers.items():
+        if content.startswith(magic):
+            with suppress(OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, pa.ArrowException):
+                yield read(content)
+    if content[:2] == b"PK":
+        with suppress(OSError, ValueError, zipfile.BadZipFile, zlib.error), zipfile.ZipFile(io.BytesIO(content)) as archive:
+            yield from (archive.read(name) for name in archive.namelist())

@@ -1,0 +1,157 @@
+"""The values of erased records: what is looked for in tables and files, and what takes their place there.
+
+A text of at least `SHORTEST` characters is found wherever it stands, also inside of other texts and of keys. Shorter texts, numbers and dates say too
+little by themselves: they are found as whole cells of columns with the name that they had.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from changelog.lazy_imports import pa, pl
+
+SHORTEST: Final = 4
+"""Characters of a text that is looked for inside of others."""
+ERASED: Final = "(erased)"
+"""What stands in messages and notes where a value stood."""
+SYSTEM: Final = frozenset({"_epoch", "_op", "_key", "_cause", "_error", "_lookup", "_sorted", "_split", "_status", "_file", "_row", "_source", "_port"})
+"""Columns of op rows that hold no value of the data by themselves."""
+
+
+@dataclass(slots=True)
+class Values:
+    """Values of erased records.
+
+    Attributes:
+        texts: Long texts, looked for everywhere.
+        cells: By column the short texts, numbers and dates, each as `spelled` says it.
+    """
+
+    texts: set[str] = field(default_factory=set)
+    cells: dict[str, set[str]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.texts) + sum(map(len, self.cells.values()))
+
+    def add(self, name: str, value: Any) -> None:
+        """Add a value of a column; of a JSON text the values in it."""
+        if isinstance(value, str) and (leaves := _leaves(value)) is not None:
+            for leaf in leaves:
+                self.add(name, leaf)
+        elif isinstance(value, str) and len(value) >= SHORTEST:
+            self.texts.add(value)
+        elif value is not None and value != "" and not isinstance(value, (bool, bytes)):
+            self.cells.setdefault(name, set()).add(str(value))
+
+    def add_rows(self, rows: pl.DataFrame) -> None:
+        """Add all values of op rows."""
+        for column in rows:
+            if column.name in SYSTEM or column.dtype in (pl.Binary, pl.Boolean):
+                continue
+            for value in spelled(column).drop_nulls().unique():
+                if column.dtype == pl.String:
+                    self.add(column.name, value)
+                else:
+                    self.cells.setdefault(column.name, set()).add(value)
+
+    def without(self, others: Values) -> None:
+        """Remove values that others have too."""
+        self.texts -= others.texts
+        for name, found in others.cells.items():
+            self.cells[name] = self.cells.get(name, set()) - found
+        self.cells = {name: found for name, found in self.cells.items() if found}
+
+    @property
+    def patterns(self) -> list[str]:
+        """The texts as they stand in texts: by themselves, and in JSON."""
+        return sorted({spelling for text in self.texts for spelling in spellings(text)})
+
+    def found_in(self, rows: pl.DataFrame, *, skip: Iterable[str] = SYSTEM) -> Values:
+        """The values that some rows hold."""
+        found, patterns = Values(), self.patterns
+        by_spelling = {spelling: text for text in self.texts for spelling in spellings(text)}
+        for name in set(rows.columns) - {*skip}:
+            column = rows[name]
+            if column.dtype == pl.String and patterns:
+                hits = column.drop_nulls().unique().str.extract_many(patterns, overlapping=True).explode().drop_nulls().unique()
+                found.texts |= {by_spelling[hit] for hit in hits}
+            if name in self.cells and column.dtype != pl.Binary:
+                cells = self.cells[name].intersection(spelled(column).drop_nulls().unique())
+                if cells:
+                    found.cells[name] = cells
+        return found
+
+    def holding(self, column: pl.Series, *, whole: bool) -> pl.Series:
+        """Which cells hold a value. `whole`: also short texts, numbers and dates, which columns of this name had."""
+        none = pl.repeat(False, len(column), eager=True)
+        if column.dtype == pl.Binary:
+            patterns = [text.encode().hex() for text in self.texts]
+            return column.bin.encode("hex").str.contains_any(patterns).fill_null(value=False) if patterns else none
+        found = column.str.contains_any(self.patterns).fill_null(value=False) if column.dtype == pl.String and self.texts else none
+        if whole and column.name in self.cells:
+            found = found | spelled(column).is_in(list(self.cells[column.name])).fill_null(value=False)
+        return found
+
+    def numbers(self) -> set[str]:
+        """All cells of any column that are numbers."""
+        return {cell for found in self.cells.values() for cell in found if _NUMBER.fullmatch(cell)}
+
+    def blanked(self, text: str) -> str:
+        """A text with `ERASED` in the place of each value."""
+        return re.sub("|".join(map(re.escape, sorted(self.patterns, key=len, reverse=True))), ERASED, text) if self.texts else text
+
+
+_NUMBER: Final = re.compile(r"-?\d+(\.\d+)?")
+
+
+def spelled(column: pl.Series) -> pl.Series:
+    """Cells as texts; numbers without needless digits, so that 12, 12.0 and 12.00 are one."""
+    kind = column.dtype
+    if kind == pl.String:
+        return column
+    if kind.is_float():
+        return column.cast(pl.String).str.replace(r"\.0$", "").alias(column.name)
+    if kind.is_decimal():
+        text = column.cast(pl.String)
+        return text.str.replace(r"(\.\d*?)0+$", "$1").str.replace(r"\.$", "").alias(column.name)
+    if kind.is_nested():
+        return pl.Series(column.name, [json.dumps(value, ensure_ascii=False, default=str) for value in column.to_list()], pl.String)
+    return column.cast(pl.String)
+
+
+def spellings(text: str) -> tuple[str, ...]:
+    """How a text stands in JSON and XML files: by itself, with escapes, and with escapes for all that is not ASCII."""
+    inner, plain = json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]
+    xml = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return tuple(dict.fromkeys((text, inner, plain, xml)))
+
+
+def _leaves(text: str) -> Iterator[Any] | None:
+    """The values in the text of a JSON object or array, or of a JSON string; None for another text."""
+    if text[:1] not in ("{", "[", '"'):
+        return None
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    return _walked(found)
+
+
+def _walked(value: Any) -> Iterator[Any]:
+    if isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _walked(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _walked(inner)
+    else:
+        yield value
+
+
+def as_frame(rows: pa.Table) -> pl.DataFrame:
+    """Rows of a data file for Polars."""
+    return pl.DataFrame(pl.from_arrow(rows))
