@@ -32,7 +32,7 @@ class TableScrub:
     Attributes:
         gone: Op rows that leave.
         left: Op rows that get another operation, as their other half leaves.
-        keys: Keys of which all op rows leave.
+        keys: Keys whose op rows all leave.
         tainted: Keys of rows that the erasure changed.
         live: Live rows of the keys whose cells are looked at.
         dropped: How many op rows leave.

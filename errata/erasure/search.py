@@ -38,7 +38,7 @@ class Search:
         return re.compile(b"|".join(map(re.escape, sorted(encoded, key=len, reverse=True)))) if encoded else None
 
     def found_in(self, content: bytes, deep: int = _DEEPEST) -> bool:
-        """Whether a file's content holds a value, as it is or as what it is the compressed form of."""
+        """Whether a file's content holds a value, also in what it is the compressed form of."""
         if self._pattern is not None and self._pattern.search(content):
             return True
         if content[:4] == _PARQUET and content[-4:] == _PARQUET:

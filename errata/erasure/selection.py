@@ -1,6 +1,6 @@
 """Which op rows an erasure takes out of each table: by the keys of the erased records, and by their values.
 
-A key is made of the keys before it, and no key begins with another one. So the rows of a record in the nodes behind its source are those whose keys
+A key is made of the keys before it, and no key begins with another one. So in the nodes behind a source a record's rows have keys that
 begin with the record's, as far as rows come from single records. Behind that, in totals and joined rows, values tell.
 """
 
@@ -29,7 +29,7 @@ Spans = tuple[tuple[int, int | None], ...]
 
 @dataclass(frozen=True, slots=True)
 class ErasedKeys:
-    """Beginnings of keys that are those of erased records.
+    """Beginnings of keys: whoever has one is a row of an erased record.
 
     `spans`: by key the epochs in which it was an erased record's, where another record had it at other times.
     """
@@ -62,7 +62,7 @@ NOTHING: Final = ErasedKeys(frozenset())
 
 
 def keys_of_nodes(plan: Plan, erased: Mapping[str, ErasedKeys]) -> dict[str, ErasedKeys]:
-    """The erased keys of each node, from those of the sources."""
+    """The erased keys of each node, from the keys of the sources."""
     found: dict[str, ErasedKeys] = {}
     for node in plan:
         above = [found[name] for name, _ in node.inputs]
@@ -95,7 +95,7 @@ def is_plain(plan: Plan, node: Node, known: dict[str, bool]) -> bool:
 
 
 def plain_nodes(plan: Plan) -> set[str]:
-    """The nodes of which each row has the values of one source record alone."""
+    """The nodes whose rows each have the values of one source record alone."""
     known: dict[str, bool] = {}
     return {node.name for node in plan if is_plain(plan, node, known)}
 
@@ -117,7 +117,7 @@ class Cut:
 
     Attributes:
         rows: The whole op rows that leave.
-        left: Of rows that stay and whose other half leaves: which they are, and their new operation as `_new`.
+        left: Rows that stay and whose other half leaves, with their new operation as `_new`.
     """
 
     rows: pl.DataFrame
@@ -141,7 +141,7 @@ def _of_records(rows: pl.DataFrame, erased: ErasedKeys) -> pl.DataFrame:
 
 
 def _split(rows: pl.DataFrame, spans: Spans) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The op rows of one key that leave, and of those that stay without their other half their new operation."""
+    """The op rows of one key that leave; and rows that stay without their other half, with their new operation."""
     ordered = rows.with_columns(_order=~pl.col("_op").is_in(_NEGATIVE)).sort("_epoch", "_order").drop("_order")
     goes, going = [], False
     for epoch, op in ordered.select("_epoch", "_op").iter_rows():
@@ -180,6 +180,6 @@ def _spans(epochs: Sequence[int], goes: Sequence[bool]) -> Iterator[tuple[int, i
 
 
 def live_of(rows: pl.DataFrame) -> pl.DataFrame:
-    """Of all op rows of some keys those that bring in a live row."""
+    """The op rows that bring in the live rows, out of all op rows of some keys."""
     last = rows.with_columns(_order=~pl.col("_op").is_in(_NEGATIVE)).sort("_epoch", "_order").group_by("_key", maintain_order=True).last()
     return last.filter("_order").select(*IDENTITY)

@@ -17,7 +17,7 @@ from changelog.lazy_imports import pa, pl
 SHORTEST: Final = 4
 """Characters of a text that is looked for inside of others."""
 ERASED: Final = "(erased)"
-"""What stands in messages and notes where a value stood."""
+"""Takes the place of a value in messages and notes."""
 SYSTEM: Final = frozenset({"_epoch", "_op", "_key", "_cause", "_error", "_lookup", "_sorted", "_split", "_status", "_file", "_row", "_source", "_port"})
 """Columns of op rows that hold no value of the data by themselves."""
 
@@ -67,7 +67,7 @@ class Values:
 
     @property
     def patterns(self) -> list[str]:
-        """The texts as they stand in texts: by themselves, and in JSON."""
+        """The spellings of the texts: by themselves, and in JSON."""
         return sorted({spelling for text in self.texts for spelling in spellings(text)})
 
     def found_in(self, rows: pl.DataFrame, *, skip: Iterable[str] = SYSTEM) -> Values:

@@ -52,7 +52,7 @@ class Epoch:
         erases: Whether it is an erasure: it is committed whatever changed, and all outputs are written anew.
         rewritten: The entries before, as an erasure writes them anew; None for all other epochs.
         erased: The values of an erasure that ends with this epoch, which a search looks for.
-        scrubbed: By node the epochs of which an erasure changed op rows.
+        scrubbed: By node the epochs whose op rows an erasure changed.
         committed: The entry that was committed.
     """
 

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
 from errata.core.events import Event, RunResult
-from errata.erasure.search import Search
+from errata.erasure.earlier_files import EarlierFiles
 from errata.erasure.values import Values
 from errata.execution.closed_periods import LateChanges, guard_closed
 from errata.execution.engine import BYTES_A_ROW, choose_engine, start_engine, work_of
@@ -25,8 +25,8 @@ from errata.execution.resource_limits import preflight, within_limits
 from errata.execution.row_events import logging, warnings
 from errata.outputs.context import OutputContext
 from errata.outputs.files import changes_again, unchanged_files, write_output
-from errata.outputs.staged_files import holds
-from errata.outputs.targets import CHANGES, Targets, dlq_form, file_outputs
+from errata.outputs.staged_files import Written, holds
+from errata.outputs.targets import Targets, dlq_form
 from errata.plan.correlation import TRIGGERS, PriorRollback, rules, rules_changed
 from errata.plan.plan import Node
 from errata.plan.steps import (
@@ -58,7 +58,6 @@ from operators.output.operator import Output
 from operators.source.file_changes import FileRecord
 from operators.source.node import SourceNode
 from storage.engines.spark.user_jars import require_jars
-from storage.files.stores import store_of
 from storage.state.entry import Entry
 from storage.state.integrity import check_content
 from storage.state.ledger import Ledger
@@ -445,36 +444,14 @@ class StepExecutor:
         epoch.staged.gone |= {path: entry for path, entry in left.items() if path not in present}
 
     def _clear_earlier(self) -> list[Mapping[str, Any]]:
-        """Let files of earlier epochs that no epoch writes again hold nothing that was erased: changes are staged anew, other files that hold a value are removed.
+        """Let files of earlier epochs hold nothing that an erasure takes out; what the ledger kept of the files in whose place others are staged."""
+        def again(node: Node, written: Entry) -> list[Written]:
+            context = replace(self._outputs, head=written, restoring=True)
+            return changes_again(context, self.run, node, self._targets, undeclared(self.epoch.plan, node, self._present))
 
-        Returns:
-            What the ledger kept of the files in whose place others are staged. Should the run be killed, the next one removes them.
-        """
-        epoch, superseded = self.epoch, list[Mapping[str, Any]]()
-        search, present = Search(epoch.erased or Values()), {one.target for one in epoch.staged.written}
-        rewritten: list[Entry] = []
-        for before, entry in zip(epoch.history(), epoch.rewritten or (), strict=True):
-            nodes = dict(entry.nodes)
-            for node in file_outputs(epoch.plan):
-                kept: list[Any] = []
-                for one in before.nodes.get(node.name, {}).get("files", ()):
-                    place = epoch.plan.settings.places / one["path"]
-                    if "mark" in one or place in present or not place.exists():
-                        kept.append(one)
-                    elif CHANGES in one and before.epoch in epoch.scrubbed.get(node.name, ()):
-                        made = changes_again(replace(self._outputs, head=before, restoring=True), self.run, node, self._targets, undeclared(epoch.plan, node, self._present))
-                        kept += [again.json(epoch.plan.settings.folder) for again in made]
-                        superseded += [one] if made else []
-                        epoch.staged.gone |= {} if made else {place: one}
-                    elif search.found_in(bytes(store_of(place).content(place))):
-                        epoch.staged.gone[place] = one
-                    else:
-                        kept.append(one)
-                if "files" in nodes.get(node.name, {}):
-                    nodes[node.name] = {**nodes[node.name], "files": kept}
-            rewritten.append(replace(entry, nodes=nodes))
-        epoch.rewritten = rewritten
-        return superseded
+        earlier = EarlierFiles(self.epoch.plan, self.epoch.staged, self.epoch.erased or Values(), self.epoch.scrubbed, again)
+        self.epoch.rewritten = [earlier.cleared(*pair) for pair in zip(self.epoch.history(), self.epoch.rewritten or (), strict=True)]
+        return earlier.superseded
 
     def _source_entry(self, source: SourceFiles, rejects: pl.DataFrame | None) -> dict[str, Any]:
         name = source.node.name

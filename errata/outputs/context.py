@@ -56,7 +56,7 @@ class OutputContext:
 
     @property
     def followed_from(self) -> int:
-        """The first epoch from which a table can be brought on by op rows: those of before were folded, or some were erased."""
+        """The first epoch from which a table can be brought on by op rows: earlier ones were folded, or some were erased."""
         counters = self.head.counters if self.head is not None else {}
         return self.this_run.epoch if self.erases else max(int(counters.get("base", 0)), int(counters.get("erased", 0)))
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Change", "file_rows", "purge", "rewriting"]
 
 Change = Callable[["pa.Table"], "pa.Table"]
-"""Takes the rows of a data file to those that stay. The same object: nothing changes."""
+"""Takes the rows of a data file, and returns the ones that stay. The same object: nothing changes."""
 
 LOG: Final = "_delta_log/"
 _VERSION: Final = re.compile(r"_delta_log/(\d{20})\.")
