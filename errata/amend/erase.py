@@ -269,7 +269,7 @@ class _Erasing:
                 yield from (orjson.dumps([name, *map(str, row)]) for row in found.iter_rows())
 
     def _remembering(self) -> list[str]:
-        """The nodes of which live rows leave that nothing upstream takes back."""
+        """The nodes whose live rows leave without a retraction from upstream."""
         return [node.name for node in self.epoch.plan if node.operator.remembers]
 
     def _live(self, run: RunState, name: str) -> int:

@@ -92,7 +92,7 @@ class Scrub:
         return ((path, node) for node in self.plan if (path := f"changelog/{node.name}") in self.paths and self.table(path).exists())
 
     def _forget_versions(self, path: str, node: Node) -> None:
-        """Rows of a history that tell of erased records leave, also live ones: nothing upstream takes them back."""
+        """A history loses the rows of erased records, also live ones: nothing upstream takes them back."""
         above = node.inputs[0][0]
         source = f"changelog/{above}"
         if source not in self.paths or not self.keys[above]:
