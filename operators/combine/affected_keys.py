@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from changelog.columns import column
 from changelog.frames import united
@@ -16,6 +16,7 @@ from changelog.lazy_imports import F
 from changelog.ops import is_positive
 from changelog.rows import Rows
 from cxl import spark
+from cxl.typed.rewrite import shape
 from operators.combine.join_plan import Band, Part, Step
 from operators.combine.matching import RIGHT, Predicate, Side, join_keys, key_names
 from operators.combine.range_join import in_buckets
@@ -107,16 +108,23 @@ def _changed(context: OperatorContext, side: Side) -> list[DataFrame]:
 
 
 def _led(context: OperatorContext, side: Side, leads: AffectedRows, scope: spark.Context, riding: Sequence[str] = ()) -> list[DataFrame]:
-    """The live rows of an input that affected rows of later steps match."""
+    """The live rows of an input that affected rows of later steps match. Steps that are joined by the same keys share one pass over them."""
 
-    def matching(step: Step, affected_rows: DataFrame) -> DataFrame:
-        if step.band is not None:
-            return _meeting(_columns(context.live_input(side.number), side, riding), affected_rows, step.band, scope)
-        keys = _keys([left for left, _ in step.parent_keys()], scope)
-        names = key_names(len(keys), RIGHT)
-        return context.live_input(side.number, lambda rows: among(affected_rows, *names)(_columns(rows, side, riding, "_epoch").select("*", *keys)).drop(*names))
+    def meeting(step: Step, affected_rows: DataFrame) -> DataFrame:
+        assert step.band is not None  # other steps have keys
+        return _meeting(_columns(context.live_input(side.number), side, riding), affected_rows, step.band, scope)
 
-    return [matching(step, affected_rows) for step, affected_rows in leads]
+    def matching(parts: Sequence[Part], affected_rows: Sequence[DataFrame]) -> DataFrame:
+        keys, wanted = _keys(parts, scope), united(*affected_rows)
+        chosen = among(wanted if len(affected_rows) == 1 else wanted.distinct(), *key_names(len(keys), RIGHT))
+        return context.live_input(side.number, lambda rows: chosen(_columns(rows, side, riding, "_epoch").select("*", *keys)).drop(*key_names(len(keys), RIGHT)))
+
+    alike: dict[Any, tuple[list[Part], list[DataFrame]]] = {}
+    for step, affected_rows in leads:
+        if step.band is None:
+            parts = [left for left, _ in step.parent_keys()]
+            alike.setdefault(tuple((shape(part.expr), part.by_value) for part in parts), (parts, []))[1].append(affected_rows)
+    return [*(matching(*one) for one in alike.values()), *(meeting(*lead) for lead in leads if lead[0].band is not None)]
 
 
 def _leading(rows: Sequence[DataFrame], step: Step, side: Side, scope: spark.Context) -> DataFrame:

@@ -40,7 +40,7 @@ BIN_BYTES: Final = 5
 def chunk_schema() -> pa.Schema:
     """Return the Arrow schema of a list of chunks: hash, number of records and bytes of each, and where its records are.
 
-    `group` is a hash of `GROUP` chunks, in the row of the first one.
+    `group` is a hash of `GROUP` chunks, in the row of the first one; null where one of them was new.
 
     `first` and `last` are the order keys of the first and the last record, for sources without a primary key. `spans` belong to sources with one:
     triples of 8 bytes each, the epoch that read the records, their first row and their last row.
@@ -69,8 +69,8 @@ class ChunkList:
     @property
     def known(self) -> KnownChunks:
         """What finds the same chunks in the next version of the file."""
-        digests, sizes, records, groups = (self.table.column(name).drop_null().to_pylist() for name in ("digest", "size", "records", "group"))
-        return KnownChunks(digests, sizes, records, groups)
+        digests, sizes, records, groups = (self.table.column(name).to_pylist() for name in ("digest", "size", "records", "group"))
+        return KnownChunks(digests, sizes, records, groups[:: content_chunks.GROUP])
 
     @classmethod
     def of(cls, table: pa.Table) -> ChunkList:

@@ -8,6 +8,7 @@ goes through the quotes one by one where it fails.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from changelog.lazy_imports import np
@@ -68,12 +69,19 @@ def toggles(data: Bytes, dialect: Dialect, start: int, end: int, inside: bool) -
 def _well_formed(data: Bytes, dialect: Dialect, quotes: Positions, inside: bool) -> bool:
     opening = quotes[1::2] if inside else quotes[0::2]
     closing = quotes[0::2] if inside else quotes[1::2]
-    allowed = np.zeros(256, np.bool_)
-    allowed[[*dialect.separators(), dialect.quote]] = True
+    allowed = _neighbours(dialect)
     before = allowed[data[opening - 1]] | (opening == 0)
     last = len(data) - 1
     behind = allowed[data[np.minimum(closing + 1, last)]] | (closing == last)
     return bool(before.all() and behind.all())
+
+
+@cache
+def _neighbours(dialect: Dialect) -> Mask:
+    """Whether each byte may stand beside a quote that opens or closes a field."""
+    allowed = np.zeros(256, np.bool_)
+    allowed[[*dialect.separators(), dialect.quote]] = True
+    return allowed
 
 
 def _one_by_one(data: Bytes, dialect: Dialect, quotes: Positions, inside: bool) -> tuple[Positions, bool]:
