@@ -57,7 +57,7 @@ def _package(name: str) -> Row:
 
 
 _EXTRAS: Mapping[str, tuple[str, ...]] = {
-    "postgresql": ("adbc-driver-postgresql", "adbc-driver-manager"), "duckdb": ("duckdb",), "databases": ("connectorx",), "excel": ("fastexcel", "XlsxWriter"), "avro": ("fastavro",), "objects": ("obstore",),
+    "postgresql": ("adbc-driver-postgresql", "adbc-driver-manager"), "duckdb": ("duckdb",), "databases": ("connectorx",), "excel": ("fastexcel", "XlsxWriter"), "avro": ("fastavro",), "objects": ("obstore",), "odf": ("cryptography", "flatbuffers"),
     "ui": ("starlette", "uvicorn", "Jinja2", "graphlay"), "lsp": ("pygls", "lsprotocol"),
 }  # fmt: skip
 """The packages of each extra of pyproject.toml."""

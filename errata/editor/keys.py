@@ -13,6 +13,7 @@ from errata.project.channels.files import ChannelFile
 from errata.project.compositions.signature import ComposeFile, CompositionFile
 from errata.project.json_schema import pipeline_schema
 from operators.core import registry
+from operators.source.config import DATASET
 from storage import formats
 from storage.formats.envelope import Envelope
 from storage.formats.fixed_width.layout import Layout
@@ -193,7 +194,7 @@ def _special(value: object, path: Path) -> Shape | None:
     node = _inner(_inner(value, "nodes"), path[1])
     kind, config = _inner(node, "type"), _inner(node, "config")
     if path[3:] == ("type",) and kind in ("source", "output"):
-        return Shape({"enum": list(formats.names()), "description": "The format, such as csv, json or parquet; delta is a Delta table, sql a database (E217)."}, {})
+        return Shape({"enum": [*formats.names(), *([DATASET] if kind == "source" else [])], "description": "The format, such as csv, json or parquet; delta is a Delta table, sql a database (E217)."}, {})
     if path[3:] == ("options",) and kind in ("source", "output"):
         return _options(str(kind), str(_inner(config, "type")))
     if path[3:] == ("format_schema",) or (path[3:] == ("schema",) and kind == "output" and isinstance(_inner(config, "schema"), dict)):

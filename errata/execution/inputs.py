@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from errata.execution.epoch import Epoch
 from errata.execution.local_copies import Copies
 from errata.execution.rest_sources import fetch_services
-from errata.plan.source_inputs import asking
+from errata.plan.source_inputs import asking, datasets
 from errata.plan.steps import IngestStep
 from errata.state.node_writer import NodeWriter
 from errata.state.run_state import Ingested
@@ -61,6 +61,13 @@ class FileInputs(Inputs):
         """Fetch the records of services and ask databases, then compare all files with the last epoch."""
         epoch = self.epoch
         fetch_services(epoch.plan, epoch.warn)
+        sources = self._compared()
+        for one in datasets(epoch.plan):
+            one.keep()
+        return sources
+
+    def _compared(self) -> dict[str, SourceFiles]:
+        epoch = self.epoch
         if asking(epoch.plan):
             from errata.execution.sql_sources import ask_databases  # only sources that ask need it
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
-from changelog.columns import column
+from changelog.columns import EPOCH, KEY, OP, column
 from changelog.forms.frames import Origin, originating
 from changelog.keys.positions import row_label
 from changelog.lazy_imports import pa
@@ -189,6 +189,10 @@ class Snapshot:
         rows = self._rows(node, (first, min(last, self.last)))
         told = self.with_undeclared(node, rows, (first, last), ["_epoch", "_op", "_key", "_cause"])
         return originating(told, Origin(self.name, name, lambda: self._rows_before(node, first), self._committed))
+
+    def shown_op_rows(self, node: CommittedNode) -> DataFrame:
+        """All op rows of a node: `_epoch`, `_op`, `_key` and the data columns of all epochs."""
+        return self.with_undeclared(node, self.op_rows(node), (1, self.last), [EPOCH, OP, KEY])
 
     def _committed(self) -> DataFrame:
         """When each epoch was committed: `_epoch`, `ts_ms`."""

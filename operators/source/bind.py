@@ -14,7 +14,7 @@ from operators.core.config import microseconds
 from operators.core.registry import node_type
 from operators.core.row_type import RowType, is_reserved
 from operators.core.settings import GivenRows, NodeSpec, check_path
-from operators.source.config import Column, Files, SourceConfig
+from operators.source.config import DATASET, Column, Files, SourceConfig
 from operators.source.corrections_check import fits
 from operators.source.databases import check_database, check_no_database
 from operators.source.node import SourceNode, make_reader, row_type_of
@@ -106,6 +106,8 @@ def _problems_of(config: SourceConfig, problems: Problems, binding: Binding) -> 
         _check_matchers(config, report, binding)
     if not config.asks:
         check_no_database(config, report)
+    if config.dataset:
+        _check_dataset(config, report)
     _check_columns(config, report, problems)
     _check_merge(config, report)
     _check_watermark(config, report)
@@ -175,13 +177,28 @@ def _check_table(config: SourceConfig, report: Any, binding: Binding) -> None:
         report("E347", f"a table is always a snapshot of its newest version, not '{config.merge.strategy}'", ("config", "merge"), "use snapshot, with primary_key where there is one")
 
 
+def _check_dataset(config: SourceConfig, report: Any) -> None:
+    """A dataset has one path, columns that are declared, and op rows: nothing chooses among its files."""
+    chosen: dict[str, Any] = {
+        "exclude": [], "modified_after": None, "modified_before": None, "min_size": None, "max_size": None, "files": Files(on_no_match=config.files.on_no_match), "transport": "file",
+    }  # fmt: skip
+    wrong = [name for name in config.matchers() if name != "path"] + [name for name, unset in chosen.items() if getattr(config, name) != unset]
+    for name in wrong:
+        report("E664", f"source '{config.name}' reads a dataset; {name} is about files", ("config", name), "name the dataset's directory by path")
+    if config.on_unmapped.mode != "drop":
+        report("E664", f"source '{config.name}' reads a dataset, whose own columns are no data; on_unmapped is 'drop'", ("config", "on_unmapped"), "declare the columns that are wanted")
+    if config.merge.strategy not in ("changelog", "append"):
+        told = f"a dataset is a changelog, or appended to, and no '{config.merge.strategy}'"
+        report("E664", told, ("config", "merge"), "use merge: { primary_key: [...] }, or append where it takes no row back")
+
+
 def _check_service(config: SourceConfig, matchers: Sequence[str], report: Any) -> None:
     """What a source of a service may not say: names of files, formats that are no documents."""
     for place, message in config.service.misfits() if config.service else ():
         report("CFG-004", f"'{place[-1] if place else 'transport'}': {message}", ("config", "transport", *place))
     for name in matchers:
         report("E219", f"source '{config.name}' reads a service; {name} names files", ("config", name), "remove it")
-    if config.type in formats.names() and not formats.reader_type(config.type).pageable:
+    if config.format in formats.names() and not formats.reader_type(config.format).pageable:
         fitting = " or ".join(name for name in formats.names() if formats.reader_type(name).pageable)
         report("E220", f"source '{config.name}' reads a service, whose answers cannot be {config.type}", ("config", "type"), f"use {fitting}")
     if config.envelope is not None:
@@ -257,9 +274,9 @@ def _check_watermark(config: SourceConfig, report: Any) -> None:
 def _reader_of(config: SourceConfig, binding: Binding) -> Any:
     """The reader of a source; None where its format or an option of it was reported."""
     problems = binding.problems
-    if config.type not in formats.names():
-        known = ", ".join(formats.names())
-        help_text = problems.similar(config.type, formats.names()) or f"known: {known}"
+    if config.format not in formats.names():
+        known = (*formats.names(), DATASET)
+        help_text = problems.similar(config.type, known) or f"known: {', '.join(sorted(known))}"
         problems.report("E217", f"unknown format '{config.type}'", ("config", "type"), help=help_text)
         return None
     path = config.format_schema

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from cxl.types.types import Type, parse_type, type_name
 from operators.core.config import Digits, SortOrder, Strict, Watermark, decimal_spelling, is_decimal
@@ -220,6 +220,21 @@ class Merge(Strict):
             yield "'compare' needs primary_key: without a key whole records are compared"
 
 
+def _of_dataset(value: Any) -> Any:
+    """What a source of type odf says, with what goes without saying: op rows, their column `op`, and no other columns than those that are declared."""
+    if not isinstance(value, dict) or value.get("type") != DATASET:
+        return value
+    merge = _merge(value.get("merge", {}))
+    if isinstance(merge, dict):
+        merge = {"strategy": "changelog", **merge}
+        merge |= {"op": "op"} if merge["strategy"] == "changelog" and merge.get("op") is None else {}
+    columns, op = value.get("schema", value.get("schema_")), merge.get("op") if isinstance(merge, dict) and merge.get("ops") is None else None
+    if op is not None and isinstance(columns, list) and op not in (one.get("name") if isinstance(one, dict) else getattr(one, "name", None) for one in columns):
+        columns = [*columns, {"name": op, "type": "int"}]
+    told = {name: one for name, one in value.items() if name != "schema_"}
+    return {"on_unmapped": "drop", **told, "merge": merge, "schema": columns}
+
+
 def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
@@ -233,11 +248,17 @@ def _transport(value: Any) -> Any:
     return "file" if value == {"kind": "file"} else Rest.model_validate(value)
 
 
+DATASET: Final = "odf"
+"""The type of sources that read a dataset of Open Data Fabric."""
+
+
 class SourceConfig(Strict):
     """Where records come from, how they are read, and what a new version of them means."""
 
+    _complete = model_validator(mode="before")(_of_dataset)
+
     name: str = Field(description="Text for people; the node's own name is what other nodes and commands use.")
-    type: str = Field(description="The format, such as csv, json or parquet; delta is a Delta table, sql a database (E217).")
+    type: str = Field(description="The format, such as csv, json or parquet; delta is a Delta table, sql a database, odf a dataset of Open Data Fabric (E217, E664).")
     description: str | None = Field(default=None, description="Text for people; it has no effect.")
     transport: Annotated[Literal["file"] | Rest, BeforeValidator(_transport, json_schema_input_type=Literal["file"] | dict[Literal["kind"], Literal["file"]] | Rest)] = Field(
         default="file", description="Where records come from: files, or a REST service (E219, E220)."
@@ -276,6 +297,16 @@ class SourceConfig(Strict):
     table: Annotated[str | None, Field(description="The table or view that a SQL source reads: table, schema.table, or with double quotes (E603).")] = None
     query: Annotated[str | None, Field(description="The query that a SQL source asks: one statement that begins with SELECT, WITH, VALUES or TABLE (E603, E604).")] = None
     change_token: Annotated[str | None, Field(description="A query whose first row says whether the answer can have changed; the same row means that it has not.")] = None
+
+    @property
+    def dataset(self) -> bool:
+        """Whether the source reads a dataset of Open Data Fabric."""
+        return self.type == DATASET
+
+    @property
+    def format(self) -> str:
+        """The format of the source's files."""
+        return "parquet" if self.dataset else self.type
 
     @property
     def asks(self) -> bool:

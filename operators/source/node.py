@@ -274,7 +274,7 @@ def make_reader(config: SourceConfig, settings: PipelineSettings) -> Any:
         sections=sections_in(config.envelope),
         events=EventPlan(tuple(config.merge.primary_key), tuple(config.merge.version_field or ())) if config.feed else None,
     )
-    return formats.reader(config.type, config.options, plan)
+    return formats.reader(config.format, config.options, plan)
 
 
 def identity_of(config: SourceConfig) -> Sequence[tuple[str, str]]:

@@ -1,0 +1,135 @@
+"""Datasets of Open Data Fabric that sources read: the chain of their blocks, and the files that the blocks name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from errata.core.failures import StorageFailed
+from operators.source.file_changes import FileRecord
+from operators.source.node import SourceNode
+from storage import durable
+from storage.errors import StorageError
+from storage.files.discovery import FileStat
+from storage.files.errors import InputError
+from storage.files.stores import store_of
+from storage.odf.chain import HEAD, Chain, Slice, damaged, follow
+from storage.odf.columns import Vocabulary
+from storage.odf.slices import check_slice, first_taking_back
+from storage.stores.places import Place, Places
+
+__all__ = ["Dataset"]
+
+_chains: dict[str, Chain] = {}
+"""What this process has read of chains, by the dataset's place. A block never changes, so only newer ones are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """The dataset of a source."""
+
+    source: SourceNode
+    places: Places
+
+    @property
+    def path(self) -> str:
+        """Its directory, as the pipeline names it."""
+        return (self.source.config.path or "").rstrip("/")
+
+    def _place(self, key: str) -> Place:
+        return self.places / f"{self.path}/{key}"
+
+    def _read(self, key: str) -> bytes:
+        place = self._place(key)
+        return bytes(store_of(place).content(place))
+
+    def chain(self) -> Chain | None:
+        """The chain of its blocks; None where there is no dataset yet, and the source says that this may be. Raises StorageFailed, InputError (E660), StorageError, OSError."""
+        config = self.source.config
+        if store_of(head := self._place(HEAD)).stamp(head) is None:
+            if config.files.on_no_match == "error":
+                raise StorageFailed(f"source '{self.source.name}': there is no dataset in {self.path}", file=self.path)
+            return None
+        key = str(self._place(""))
+        chain = _chains[key] = follow(self._read, self.path, _chains.get(key) or self._kept())
+        if config.marks and config.merge.op != chain.vocabulary.op:
+            message = f"source '{self.source.name}': E664: the dataset has its operations in the column '{chain.vocabulary.op}'"
+            raise StorageFailed(message, help=f"merge: {{ primary_key: [...], op: {chain.vocabulary.op} }}")
+        return chain
+
+    def files(self) -> Sequence[FileStat]:
+        """Its data in the order of the rows. Raises StorageFailed, also for a dataset that is damaged (E660)."""
+        try:
+            chain = self.chain()
+            return () if chain is None else [self._file(one) for one in chain.slices]
+        except (InputError, StorageError) as error:
+            raise StorageFailed(f"source '{self.source.name}': {error}", file=self.path) from error
+        except OSError as error:
+            raise StorageFailed(f"source '{self.source.name}': {error.filename}: {error.strerror}", file=self.path) from error
+
+    def _file(self, one: Slice) -> FileStat:
+        place = self._place(one.key)
+        stamp = store_of(place).stamp(place)
+        if stamp is None or stamp.size != one.size:
+            raise damaged(self.path, f"{one.key} {'is not there' if stamp is None else f'has {stamp.size} bytes, and its block says {one.size}'}")
+        return FileStat(place, f"{self.path}/{one.key}", stamp.size, stamp.mtime_ns, 0, stamp.tag)
+
+    def digest(self, place: Place) -> str:
+        """The hash of a file, which is its name. Raises StorageFailed where it has another content (E660), or takes rows back although they are only appended (E665)."""
+        content = store_of(place).content(place)
+        chain = _chains[str(self._place(""))]
+        try:
+            check_slice(content, next(one for one in chain.slices if one.name == place.name), self.path)
+            at = first_taking_back(content, chain.vocabulary, self.path) if self.source.config.merge.strategy == "append" else None
+        except InputError as error:
+            raise StorageFailed(f"source '{self.source.name}': {error}", file=self.path) from error
+        if at is not None:
+            message = f"source '{self.source.name}': E665: the row with offset {at} of {self.path} takes another row back, and 'merge: append' has no key by which rows are known"
+            raise StorageFailed(message, help="merge: { primary_key: [...] }")
+        return place.name
+
+    def refuse_other_history(self, known: Sequence[FileRecord], found: Sequence[FileStat]) -> None:
+        """Raise StorageFailed (E661) where the dataset does not begin with the data that was read of it."""
+        before = [record.path.rpartition("/")[2] for record in sorted(known, key=lambda record: record.label) if record.present]
+        now = [file.path.name for file in found]
+        if before == now[: len(before)]:
+            return
+        at = next((number for number, (old, new) in enumerate(zip(before, now, strict=False)) if old != new), len(now))
+        message = f"source '{self.source.name}': E661: the dataset in {self.path} has another history than the one that was read: they part at its data file {at + 1}"
+        raise StorageFailed(message, help="--full-refresh reads it from its begin", file=self.path)
+
+    # -- what a run keeps
+
+    def keep(self) -> None:
+        """Keep what was read of the chain in the state folder, so that the next run reads newer blocks only."""
+        chain, file = _chains.get(str(self._place(""))), self._kept_file
+        if chain is None or file is None or ((kept := self._kept()) is not None and kept.head == chain.head):
+            return
+        told = {
+            "head": chain.head, "number": chain.number, "identity": chain.identity.hex(), "system_time": chain.system_time.isoformat(), "vocabulary": chain.vocabulary.names,
+            "slices": [[one.name, one.size, one.start, one.end] for one in chain.slices],
+        }  # fmt: skip
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        staged = durable.staging_path(file)
+        staged.write_text(json.dumps(told))
+        durable.publish(staged, file)
+
+    @property
+    def _kept_file(self) -> Path | None:
+        return None if self.source.fetched is None else self.source.fetched / self.source.name / "chain.json"
+
+    def _kept(self) -> Chain | None:
+        """The chain as an earlier run left it; None where nothing of use was kept."""
+        file = self._kept_file
+        try:
+            if file is None or not file.is_file():
+                return None
+            told = json.loads(file.read_text())
+            slices = [Slice(*one) for one in told["slices"]]
+            moment = datetime.fromisoformat(told["system_time"])
+            return Chain(told["head"], told["number"], bytes.fromhex(told["identity"]), moment, Vocabulary(*told["vocabulary"]), slices=slices)
+        except (OSError, ValueError, KeyError, TypeError):
+            return None

@@ -1,0 +1,46 @@
+"""The identities under which nodes are exported as datasets: a key pair each, in the state folder, whose public key is the identity."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from pathlib import Path
+
+from storage.errors import StorageError
+from storage.files.stores import store_of
+from storage.odf.multiformats import ED25519_PUBLIC, dataset_id, varint
+from storage.state.location import State
+from storage.stores.connections import of_environment
+from storage.stores.places import ObjectPath, Place
+
+__all__ = ["identity_of"]
+
+
+def identity_of(state: State, node: str) -> bytes:
+    """The identity of a node's dataset as blocks have it, made on first use. Raises StorageError, and ImportError without the library cryptography."""
+    place = _place(state, node)
+    try:
+        if store_of(place).stamp(place) is None:
+            _make(place)
+        return varint(ED25519_PUBLIC) + bytes.fromhex(json.loads(bytes(store_of(place).content(place)))["public_key"])
+    except OSError as problem:
+        raise StorageError(str(place), problem.strerror or str(problem)) from problem
+    except (ValueError, KeyError) as damage:
+        raise StorageError(str(place), "it is no identity of a dataset; put it back from a copy") from damage
+
+
+def _place(state: State, node: str) -> Place:
+    path = f"{state.root}/identities/{node}.json"
+    return Path(path) if state.local else ObjectPath(path, state.connection or of_environment(path))
+
+
+def _make(place: Place) -> None:
+    """Make a key pair. Only the owner of a local state can read it."""
+    key = import_module("cryptography.hazmat.primitives.asymmetric.ed25519").Ed25519PrivateKey.generate()
+    public = key.public_key().public_bytes_raw()
+    told = {"dataset_id": dataset_id(varint(ED25519_PUBLIC) + public), "public_key": public.hex(), "private_key": key.private_bytes_raw().hex()}
+    store = store_of(place)
+    staged = store.staging(place)
+    staged.touch(mode=0o600)
+    staged.write_text(f"{json.dumps(told, indent=2)}\n")
+    store.publish(staged, place, first=True)
