@@ -286,7 +286,7 @@ class _Export:
             yield epoch, (self._as_rows(piece, epoch) for _, piece in group)
 
     def _needs_births(self, rows: DataFrame) -> bool:
-        """Whether some event times are those of the epochs that brought the rows in."""
+        """Whether some event times are the begins of the epochs that brought the rows in."""
         return self.column is None or not rows.where(column(self.column).isNull()).isEmpty()
 
     def _with_births(self, rows: DataFrame) -> DataFrame:

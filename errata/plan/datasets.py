@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from errata.core.failures import StorageFailed
+from operators.core.row_type import is_reserved
 from operators.source.file_changes import FileRecord
 from operators.source.node import SourceNode
 from storage import durable
@@ -55,9 +56,10 @@ class Dataset:
             return None
         key = str(self._place(""))
         chain = _chains[key] = follow(self._read, self.path, _chains.get(key) or self._kept())
-        if config.marks and config.merge.op != chain.vocabulary.op:
-            message = f"source '{self.source.name}': E664: the dataset has its operations in the column '{chain.vocabulary.op}'"
-            raise StorageFailed(message, help=f"merge: {{ primary_key: [...], op: {chain.vocabulary.op} }}")
+        names = {one.name: one.source_name or one.name for one in config.schema_}
+        if config.marks and names[config.merge.op or ""] != (op := chain.vocabulary.op):
+            told = f"merge: {{ primary_key: [...], op: {op} }}" if not is_reserved(op) else f"declare {{ name: operation, type: int, source_name: {op} }}, and merge: {{ primary_key: [...], op: operation }}"
+            raise StorageFailed(f"source '{self.source.name}': E664: the dataset has its operations in the column '{op}'", help=told)
         return chain
 
     def files(self) -> Sequence[FileStat]:

@@ -221,7 +221,7 @@ class Merge(Strict):
 
 
 def _of_dataset(value: Any) -> Any:
-    """What a source of type odf says, with what goes without saying: op rows, their column `op`, and no other columns than those that are declared."""
+    """What a source of type odf says, with what goes without saying: op rows, their column `op`, and only declared columns."""
     if not isinstance(value, dict) or value.get("type") != DATASET:
         return value
     merge = _merge(value.get("merge", {}))

@@ -101,7 +101,7 @@ class Schema:
         return self._written(builder, *value) if kind in self.unions else self._written(builder, kind, value)
 
     def decode(self, name: str, data: bytes) -> dict[str, Any]:
-        """The fields of a table. Those that are absent are left out, but for numbers that must not be. Raises DamagedBuffer."""
+        """The fields of a table, without absent ones. An absent number that is not optional is 0. Raises DamagedBuffer."""
         try:
             return self._read(name, data, _at(data, 0), 0)
         except (struct.error, IndexError, UnicodeDecodeError, ValueError, OverflowError) as wrong:

@@ -1,6 +1,6 @@
 """The chain of a dataset's blocks, from the head back to the seed, and the data that they name.
 
-Each block is checked as it is read: its hash is its name, it is of the schema, it has the number before that of the next one, and the data that it adds begins
+Each block is checked when it is read: its hash is its name, it is of the schema, it has the number before that of the next one, and the data that it adds begins
 where the data before ended.
 """
 

@@ -26,11 +26,11 @@ class Vocabulary:
 
     @classmethod
     def beside(cls, data: Iterable[str]) -> Vocabulary:
-        """The usual names, each with an underscore ahead as long as the data has a column of that name."""
+        """The usual names, each with `odf_` ahead as long as the data has a column of that name."""
         taken = set(data)
 
         def free(name: str) -> str:
-            return free(f"_{name}") if name in taken else name
+            return free(f"odf_{name}") if name in taken else name
 
         return cls(*map(free, _DEFAULTS.values()))
 

@@ -10,7 +10,7 @@ from storage.odf.multiformats import METADATA_BLOCK
 __all__ = ["BLOCK_VERSION", "SCHEMA", "encoded_block", "read_block"]
 
 BLOCK_VERSION: Final = 3
-"""The version of blocks that are written. Those of version 2 differ in their padding only."""
+"""The version of blocks that are written. Blocks of version 2 differ in their padding only."""
 _READ = (2, 3)
 
 _EVENTS = (

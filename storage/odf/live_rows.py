@@ -1,4 +1,4 @@
-"""The live rows of a dataset, and what it takes to make them others. Rows are told apart by their values alone: equal ones are counted."""
+"""The live rows of a dataset, and what it takes to make them others. A row is known by its values alone, and equal rows are counted."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def live_rows(root: Path, chain: Chain | None, schema: pa.Schema) -> LiveRows:
 
 
 def difference(there: LiveRows, wanted: pa.Table) -> tuple[LiveRows, pa.Table]:
-    """The rows that go and those that come, each in order."""
+    """The rows that go and the rows that come, each in order."""
     before, after = (_copies(one).with_row_index(_AT) for one in (there.data, wanted))
     same = [*wanted.column_names, _COPY]
     gone = before.join(after, on=same, how="anti", nulls_equal=True).sort(_AT)[_AT].to_arrow()

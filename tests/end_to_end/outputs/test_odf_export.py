@@ -204,6 +204,18 @@ def test_a_dataset_keeps_its_columns(tmp_path: Path) -> None:
     assert [block["event"][0] for block in chain(tmp_path / "published")].count("SetDataSchema") == 2
 
 
+def test_data_keeps_the_names_of_the_dataset_s_own_columns(tmp_path: Path) -> None:
+    """The dataset calls its own columns otherwise, and is read by these names."""
+    folder = wrote(Folder(tmp_path), ROWS, CHANGED, text=WRITER.replace("path: out.csv", "path: out.csv, mapping: {op: paid, offset: name}"))
+    export_dataset(folder.load().snapshot(), "out", tmp_path / "published")
+    first = tables(tmp_path / "published")[0]
+    assert first.column_names[:6] == ["odf_offset", "odf_op", "system_time", "event_time", "id", "offset"]
+    folder.write("pipeline.yaml", READER.replace("[id]}", "[id], op: odf_op}").replace("name: name", "name: offset").replace("name: paid", "name: op"))
+    folder.run()
+    folder.write("reader.csv", folder.text("copy.csv"))
+    assert folder.text("copy.csv") == folder.text("out.csv")
+
+
 def live(folder: Folder, node: str) -> Counter[Any]:
     return Counter(tuple(sorted((name, repr(value)) for name, value in row.items() if value is not None)) for row in folder.load().rows(node).to_arrow().to_pylist())
 

@@ -1,4 +1,4 @@
-"""Blocks against golden hashes: the events and the hashes are those of kamu's tests of its serializer, `test_serde_flatbuffers.rs`."""
+"""Blocks against golden hashes: events and hashes are out of kamu's tests of its serializer, `test_serde_flatbuffers.rs`."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_blocks_have_the_bytes_that_kamu_writes(event: tuple[str, Any], digest: 
 
 
 def test_the_first_block_of_a_chain_has_no_hash_before_it() -> None:
-    """Hash and size are those of `test_metadata_block_repository_shared.rs`."""
+    """Hash and size are out of `test_metadata_block_repository_shared.rs`."""
     block = {"system_time": datetime(2050, 1, 1, 12, tzinfo=UTC), "sequence_number": 0, "event": ("SetInfo", {"description": "foo"})}
     content = encoded_block(block)
     assert (str(sha3_of(content)), len(content)) == ("f1620e4773ca5765b41781e721cb891182e43a2df35665cd82b378e54b9ea25f4f50f", 120)

@@ -23,7 +23,7 @@ def test_identities_are_those_of_the_specification() -> None:
 
 @pytest.mark.parametrize("text", ["f68656c6c6f", "F68656C6C6F", "zCn8eVZg", "bnbswy3dp", "BNBSWY3DP", "maGVsbG8", "uaGVsbG8", "UaGVsbG8="])
 def test_every_final_base_is_read(text: str) -> None:
-    """The texts are those of the multibase specification, of the word `hello`."""
+    """The multibase specification has these texts of the word `hello`."""
     assert from_multibase(text) == b"hello"
 
 
