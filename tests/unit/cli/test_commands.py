@@ -31,6 +31,7 @@ COMMANDS = [
     "erase",
     "expectations",
     "explain",
+    "export",
     "init",
     "log",
     "lsp",
