@@ -6,7 +6,7 @@ The engine's own writer would cost as much as making and writing the rows.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -36,6 +36,10 @@ _SHARE_OF_TEXTS, _SHARE_OF_VALUES = 1 / 2, 1 / 4
 """Distinct values in a sample, at most, of a column with a dictionary."""
 _SHORT: Final = 64
 """Bytes of a value in columns that are not compressed, on average."""
+_NEAR: Final = 1 << 40
+"""Between the least and the greatest value of a sample, at most, where the differences of values are stored."""
+_NEVER_LEFT_OUT: Final = frozenset(_WITH_BOUNDS) - {ERROR}
+"""Columns that are stored even where they are null throughout."""
 _FILE_ROW: Final = "path string, size bigint, modified bigint, stats string"
 
 
@@ -85,15 +89,16 @@ class _Writing:
         from deltalake._internal import DeltaFileSystemHandler
 
         path = f"part-{uuid4()}.snappy.parquet"
-        dictionaries, compression = _encodings(rows)
-        bounds = [name for name in _WITH_BOUNDS if name in rows.column_names]
-        settings: dict[str, Any] = {"use_dictionary": dictionaries, "compression": compression, "write_statistics": bounds, "write_page_index": True}
+        encodings = _encodings(rows)
+        stored = _stored(rows, encodings)
+        bounds = [name for name in _WITH_BOUNDS if name in stored.column_names]
+        settings: dict[str, Any] = {"write_statistics": bounds, "write_page_index": True, **encodings.settings(stored.column_names)}
         if self.folder is not None:
-            pq.write_table(rows, self.folder / path, _ROW_GROUP, max_rows_per_page=_PAGE_ROWS, **settings)
+            pq.write_table(stored, self.folder / path, _ROW_GROUP, max_rows_per_page=_PAGE_ROWS, **settings)
             size = (self.folder / path).stat().st_size
         else:
             sink = pa.BufferOutputStream()
-            pq.write_table(rows, sink, _ROW_GROUP, max_rows_per_page=_PAGE_ROWS, **settings)
+            pq.write_table(stored, sink, _ROW_GROUP, max_rows_per_page=_PAGE_ROWS, **settings)
             content = sink.getvalue().to_pybytes()
             stream = DeltaFileSystemHandler(self.uri).open_output_stream(path)
             stream.write(content)
@@ -116,24 +121,85 @@ class _Writing:
         }).decode()  # fmt: skip
 
 
-def _encodings(rows: pa.Table) -> tuple[list[str], str | dict[str, str]]:
-    """Return the columns to be written with a dictionary, and the compression of the columns.
+@dataclass(frozen=True, slots=True)
+class _Encodings:
+    """How columns are stored.
 
-    A sample decides. Columns with few values get a dictionary. Its indices are small already, so that compressing them only takes time.
+    Attributes:
+        dictionaries: Columns with a dictionary.
+        differences: Columns of ints that are stored as differences.
+        compressed: Columns that are compressed.
+        constants: Columns of texts that seem to have one value.
+        nested: Whether columns have members, whose names are not known here.
+    """
+
+    dictionaries: frozenset[str]
+    differences: frozenset[str]
+    compressed: frozenset[str]
+    constants: frozenset[str]
+    nested: bool
+
+    def settings(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return what `write_table` takes for columns."""
+        each = {name: "snappy" if name in self.compressed else "none" for name in names}
+        return {
+            "use_dictionary": [name for name in names if name in self.dictionaries],
+            "column_encoding": {name: "DELTA_BINARY_PACKED" for name in names if name in self.differences},
+            "compression": "snappy" if self.nested else each,
+        }
+
+
+def _encodings(rows: pa.Table) -> _Encodings:
+    """Return how the columns of rows are stored. A sample decides.
+
+    Columns with few values get a dictionary. Its indices are small already, so that compressing them only takes time. To compress numbers takes
+    longer than to write them, and each reader has to undo it. Ints that are near each other are stored as differences instead.
     """
     starts = range(0, rows.num_rows, max(rows.num_rows // _SLICES, _SLICE))
     sample = pa.concat_tables([rows.slice(start, _SLICE) for start in starts])
-    dictionaries, compression = [], {field.name: "snappy" for field in rows.schema}
+    found: dict[str, set[str]] = {name: set() for name in ("dictionaries", "differences", "compressed", "constants")}
     for field in rows.schema:
-        if pa.types.is_binary(field.type) or pa.types.is_nested(field.type):
-            continue
-        values, text = sample.column(field.name), pa.types.is_string(field.type)
-        distinct = pc.count_distinct(values, mode="all").as_py()
-        if distinct <= sample.num_rows * (_SHARE_OF_TEXTS if text else _SHARE_OF_VALUES):
-            dictionaries.append(field.name)
-            if distinct <= sample.num_rows * _SHARE_OF_VALUES and values.nbytes <= _SHORT * len(values):
-                compression[field.name] = "none"
-    return dictionaries, "snappy" if any(pa.types.is_nested(kind) for kind in rows.schema.types) else compression
+        values, kind = sample.column(field.name), field.type
+        plain = not (pa.types.is_binary(kind) or pa.types.is_nested(kind))
+        distinct = pc.count_distinct(values, mode="all").as_py() if plain else sample.num_rows
+        if plain and distinct <= sample.num_rows * (_SHARE_OF_TEXTS if pa.types.is_string(kind) else _SHARE_OF_VALUES):
+            found["dictionaries"].add(field.name)
+            if distinct > sample.num_rows * _SHARE_OF_VALUES or values.nbytes > _SHORT * len(values):
+                found["compressed"].add(field.name)
+            if distinct == 1 and pa.types.is_string(kind):
+                found["constants"].add(field.name)
+        elif pa.types.is_int64(kind) or pa.types.is_timestamp(kind):
+            found["differences"] |= {field.name} if _are_near(values) else set()
+        elif not pa.types.is_floating(kind):
+            found["compressed"].add(field.name)
+    nested = any(pa.types.is_nested(kind) for kind in rows.schema.types)
+    return _Encodings(nested=nested, **{name: frozenset(names) for name, names in found.items()})
+
+
+def _are_near(values: pa.ChunkedArray) -> bool:
+    """Return whether the ints of a sample, or its times, lie near each other."""
+    bounds = pc.min_max(values.cast(pa.int64())).as_py()
+    return bounds["min"] is not None and bounds["max"] - bounds["min"] <= _NEAR
+
+
+def _stored(rows: pa.Table, encodings: _Encodings) -> pa.Table:
+    """Return rows as a file holds them, quicker to write and to read. Columns that are null throughout are left out: readers take a missing column for nulls.
+
+    Columns without nulls are required ones, and a text that all rows have is in the file once.
+    """
+    columns = {}
+    for field, column in zip(rows.schema, rows.columns, strict=True):
+        if column.null_count < rows.num_rows or field.name in _NEVER_LEFT_OUT:
+            columns[field.name] = _once(column) if field.name in encodings.constants else column
+    nullable = {name: column.null_count > 0 or pa.types.is_nested(column.type) for name, column in columns.items()}
+    return pa.table(columns, schema=pa.schema([pa.field(name, column.type, nullable[name]) for name, column in columns.items()]))
+
+
+def _once(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    """Return a column of texts with a dictionary of one, where all of them are the same."""
+    if not pc.all(pc.equal(column, column[0])).as_py():
+        return column
+    return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(column)), pa.array([column[0].as_py()], column.type))
 
 
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
