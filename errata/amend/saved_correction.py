@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import fcntl
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -23,6 +26,7 @@ from errata.plan.expectations import written_input
 from errata.plan.pipeline import LoadedPipeline
 from errata.plan.plan import Node
 from errata.yaml import parse_yaml
+from operators.core.settings import leads_out
 from operators.corrections.entries import cell_text
 from operators.corrections.operator import Corrections
 from storage.uris import below
@@ -71,7 +75,7 @@ def save(pipeline: LoadedPipeline, correction: Correction, notes: Mapping[str, s
     path = _file(pipeline, node)
     saved = Saved(path, below(str(path), pipeline.plan.settings.folder), text)
     if not dry:
-        _append(saved)
+        _append(pipeline, saved, operator, row, correction)
     return saved
 
 
@@ -157,11 +161,42 @@ def _file(pipeline: LoadedPipeline, node: Node) -> Path:
     return folder / name
 
 
-def _append(saved: Saved) -> None:
-    """Add the entry to the file, which stays a list of YAML. Raises Usage where it would be none."""
-    before = saved.path.read_text(encoding="utf-8") if saved.path.exists() else ""
-    text = before + ("" if not before or before.endswith("\n") else "\n") + saved.text
-    document = parse_yaml(text, file=str(saved.path), env={})
-    if not isinstance(document.value, list) or any(one.is_error for one in document.diagnostics):
-        raise Usage(f"'{saved.name}' cannot be extended", help="write its corrections as a list whose lines begin with '- key:'")
-    replace_file(saved.path, text)
+def _append(pipeline: LoadedPipeline, saved: Saved, operator: Corrections, row: Mapping[str, Any], correction: Correction) -> None:
+    """Add the entry to the file, which stays a list of YAML, while nobody else adds one. Raises Usage where it would be none, or leads out of the folder."""
+    path, settings = saved.path.resolve(), pipeline.plan.settings
+    if not settings.allow_absolute_paths and leads_out(settings.folder, saved.name):
+        raise Usage(f"'{saved.name}' is a link to a file outside the pipeline's folder", help="the next run would not read it: save into a file beside the pipeline")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _alone(path.parent):
+        before = path.read_text(encoding="utf-8") if path.exists() else ""
+        text = before + ("" if not before or before.endswith("\n") else "\n") + saved.text
+        document = parse_yaml(text, file=str(saved.path), env={})
+        if not isinstance(document.value, list) or any(one.is_error for one in document.diagnostics):
+            raise Usage(f"'{saved.name}' cannot be extended", help="write its corrections as a list whose lines begin with '- key:'")
+        if any(_says_something(entry, operator, row, correction) for entry in document.value[:-1]):
+            raise Usage(f"the record is corrected in {saved.name} already", help="edit it there, or give it status: withdrawn")
+        replace_file(path, text)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder, so that of two who write into it one waits."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system may have no locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _says_something(entry: Any, operator: Corrections, row: Mapping[str, Any], correction: Correction) -> bool:
+    """Whether an active entry of a file corrects or retracts the cells of a correction."""
+    if not isinstance(entry, Mapping) or entry.get("status", "active") != "active":
+        return False
+    given = entry.get("key")
+    key = given if isinstance(given, Mapping) else {operator.key[0]: given}
+    if {name: str(value) for name, value in key.items()} != {name: cell_text(row[name]) for name in operator.key}:
+        return False
+    cells = entry.get("set")
+    return not isinstance(cells, Mapping) or not correction.changes or any(name in correction.changes for name in cells)

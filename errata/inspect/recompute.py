@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from changelog.algebra import diff, insertions
+from changelog.columns import column
+from changelog.lazy_imports import F
 from changelog.rows import Rows
 from errata.core.options import EngineOptions, RunOptions
 from errata.execution.epoch import Epoch
@@ -31,6 +33,7 @@ from errata.state.suppressed_rows import truth
 from operators.core.delta import Delta
 from operators.core.node import BoundNode
 from operators.output.booked import BookedOutput
+from operators.source.node import SourceNode
 from storage.delta.changelog_table import ChangelogTable
 from storage.engines.base import Engine
 from storage.state.entry import Entry
@@ -57,9 +60,19 @@ class AuditedInputs(Inputs):
         node = source.node
         if not _same(node, self.head):
             return writer.keep_nothing(node), source.changes.now
-        rows = insertions(truth(_live(self.audited, self.head, node.name, writer.run.tables.columns(node), writer.run.engine)), "ingest")
+        live = truth(_live(self.audited, self.head, node.name, writer.run.tables.columns(node), writer.run.engine))
+        rows = insertions(_correlated(live, cast("SourceNode", node.operator)), "ingest")
         delta = writer.keep(node, Delta(rows, signed=False), _live_count(self.head.nodes.get(node.name, {})))
         return delta, source.changes.now
+
+
+def _correlated(live: Rows, source: SourceNode) -> Rows:
+    """Rows with the correlation keys that their columns have: which groups they are in does not depend on when the key was declared."""
+    riders = source.shape.riders
+    if not riders:
+        return live
+    read = F.col("_error").isNull()
+    return live.through(lambda frame: frame.withColumns({rider: F.when(read, column(name)).otherwise(column(rider)) for rider, name in riders}))
 
 
 def recomputed(pipeline: LoadedPipeline, reading: Snapshot, head: Entry, engine: EngineOptions) -> Iterator[tuple[str, int | None, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Final
 
 from changelog.lazy_imports import pa
@@ -81,10 +82,23 @@ def _word(one: Correction, value: Any, *, dynamic: bool) -> str:
 
 
 def _same(one: Any, other: Any, *, dynamic: bool) -> bool:
-    """Whether two values of a column are equal. A NaN is equal to a NaN, and JSON is compared by what it says."""
+    """Whether two values of a column are equal, as the node compares them. A NaN is equal to a NaN."""
     if dynamic and one is not None and other is not None:
-        return bool(json.loads(one) == json.loads(other))
+        return bool(_typed(one) == _typed(other))
     return bool(one == other) or (one != one and other != other)  # noqa: PLR0124
+
+
+def _typed(text: str) -> Any:
+    """What JSON text says, so that equal values are equal: numbers by value, and no truth value equals a number."""
+    return json.loads(text, parse_int=_number, parse_float=_number, parse_constant=_number, object_pairs_hook=_members)
+
+
+def _number(text: str) -> tuple[str, Any]:
+    return "number", text if text.endswith(("NaN", "Infinity")) else Decimal(text)
+
+
+def _members(pairs: list[tuple[str, Any]]) -> tuple[str, Any]:
+    return "map", pairs
 
 
 def remarks(node: str, corrections: Sequence[Correction], states: Sequence[State]) -> Iterator[str]:

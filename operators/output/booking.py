@@ -76,7 +76,7 @@ def closed_program(spec: NodeSpec, schema: Schema, binding: Binding) -> Program 
     if config.history is not None or config.mode == "op_rows":
         binding.problems.report("E476", f"{'a history' if config.history is not None else 'a table of op rows'} has no closed periods: it keeps what was published", place)
         return None
-    program = binding.compile(spec, place, config.closed.when, "predicate", schema=schema)
+    program = binding.compile(spec, place, config.closed.when, "predicate", schema=binding.input.data if binding.input.guessed else schema)
     if program is not None and not program.deterministic:
         binding.problems.report("E476", "'closed' reads the clock or the run: a period would close by itself", place, help="name the period, and move it on by an edit")
         return None
@@ -87,6 +87,8 @@ def booking_of(spec: NodeSpec, projection: Projection, row: RowType, binding: Bi
     """How an output books changes of closed periods; None where a problem was reported."""
     program = closed_program(spec, projection.data, binding)
     closed = spec.config.closed
+    if binding.input.guessed:
+        return None  # what is wrong above was reported
     good = [_may_book(spec.config, projection, row, binding), _figures_known(closed, projection, program, binding), _written_order(spec.config, projection, row, binding)]
     into = _into(closed, projection, binding)
     if program is None or into is None or not all(good):
@@ -120,10 +122,10 @@ def _figures_known(closed: Closed, projection: Projection, program: Program | No
     for at, name in enumerate(closed.figures):
         place = ("config", "closed", "figures", at)
         if name not in shown:
-            good = binding.input.guessed or _report(binding, f"figure '{name}' is not written", place, binding.problems.similar(name, additive) or f"known: {', '.join(additive)}")
+            good = _report(binding, f"figure '{name}' is not written", place, binding.problems.similar(name, additive) or f"known: {', '.join(additive)}")
         elif shown[name].kind not in ADDITIVE:
             message = f"figure '{name}' is of type {type_name(shown[name].base)}, whose differences do not add up exactly"
-            good = binding.input.guessed or _report(binding, message, place, "make it a decimal: type: decimal in the source, or .to_decimal(2) in CXL")
+            good = _report(binding, message, place, "make it a decimal: type: decimal in the source, or .to_decimal(2) in CXL")
         elif name in closed.into or (program is not None and name in program.reads):
             good = _report(binding, f"'{name}' names the period and is a figure", place, "a booked row has a difference there, which names no period")
     return good

@@ -42,10 +42,12 @@ class Redeclared:
     Attributes:
         came: Columns that are declared now and were undeclared.
         went: Columns that were declared and are undeclared now, and whether they contain JSON text.
+        rides: Columns whose values are a correlation key since then.
     """
 
     came: tuple[Column, ...]
     went: tuple[tuple[str, bool], ...]
+    rides: tuple[str, ...] = ()
 
     @classmethod
     def between(cls, before: Schema, hidden: Collection[str], source: SourceNode) -> Redeclared:
@@ -54,11 +56,12 @@ class Redeclared:
         labels = {column.label for column in plan.declared}
         came = tuple(column for column in plan.declared if column.label in declared and column.label not in before)
         went = tuple((name, type_.is_dynamic) for name, type_ in before.items() if name not in labels)
-        return cls(came if WIDENED in hidden else (), went if plan.on_unmapped == "auto_widen" else ())
+        rides = tuple(name for rider, name in source.shape.riders if rider not in hidden)
+        return cls(came if WIDENED in hidden else (), went if plan.on_unmapped == "auto_widen" else (), rides)
 
     def __bool__(self) -> bool:
         """Whether a row may have to change."""
-        return bool(self.came or self.went)
+        return bool(self.came or self.went or self.rides)
 
     def columns(self) -> set[str]:
         """Return the columns to read in addition to the source's present ones."""
@@ -149,7 +152,8 @@ class _Work:
         members = [dict(self.opened(one)) for one in _members(batch)]
         declared, there = self._declared(members)
         moved = [self._move(batch.column(name), name, members, dynamic=dynamic) for name, dynamic in self.change.went]
-        concerned = reduce(pc.or_, [*there, *moved])
+        riding = [batch.column(name).is_valid() for name in self.change.rides if name in batch.schema.names]
+        concerned = reduce(pc.or_, [*there, *moved, *riding])
         old = {name: batch.column(name) for name in batch.schema.names}
         new = old | {column.label: declared.column(column.label) for column in self.change.came if column.label in self.schema.names} | {"_error": declared.column(ERROR)}
         new |= {rider: new[name] for rider, name in self.shape.riders}

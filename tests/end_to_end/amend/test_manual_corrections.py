@@ -361,6 +361,36 @@ def test_an_edit_of_the_source_takes_back_nothing_that_was_changed_while_suppres
 
 
 @pytest.mark.parametrize("merge", ["snapshot", PK])
+def test_a_record_corrected_by_hand_joins_the_groups_of_a_correlation_key_that_comes_later(tmp_path: Path, merge: str) -> None:
+    folder = Folder(tmp_path)
+    keyed = ROLLED_BACK.format(merge=merge, schema=QTY)
+    folder.write("pipeline.yaml", keyed.replace("correlation_key: o, ", ""))
+    folder.write("in/a.csv", "o,id,qty,w\nA,1,10,1\nB,2,20,2\n")
+    folder.write("in/b.csv", "o,id,qty,w\nA,3,30,bad\n")
+    folder.run()
+    folder.load().correct(Correction("lines", {"id": "1"}, {"qty": "7"}, "a typo"), SAIL)
+    assert [row["qty"] for row in folder.rows("out.csv")] == ["7", "20"]
+    folder.write("pipeline.yaml", keyed)
+    folder.run()
+    assert [row["qty"] for row in folder.rows("out.csv")] == ["20"]
+    assert [row for row in folder.load().verify(recompute=True) if row["verdict"] != "ok"] == []
+
+
+def test_a_record_that_a_return_brings_back_joins_the_groups_of_a_later_correlation_key(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    keyed = ROLLED_BACK.format(merge=PK, schema=QTY)
+    folder.write("pipeline.yaml", keyed.replace("correlation_key: o, ", ""))
+    folder.write("in/a.csv", "o,id,qty,w\nA,1,10,1\nB,2,20,2\n")
+    folder.run()
+    folder.write("in/a.csv", "o,id,qty,w\nB,2,20,2\n")
+    folder.write("pipeline.yaml", keyed)
+    folder.write("in/b.csv", "o,id,qty,w\nA,3,30,bad\n")
+    folder.run()
+    folder.load().revert(1, SAIL)
+    assert [row for row in folder.load().verify(recompute=True) if row["verdict"] != "ok"] == []
+
+
+@pytest.mark.parametrize("merge", ["snapshot", PK])
 def test_an_edit_of_the_source_takes_no_revert_back(tmp_path: Path, merge: str) -> None:
     folder = handed(tmp_path, merge)
     folder.write("in/a.csv", "id,v,w\n1,10,p\n2,21,q\n3,30,r\n6,60,r\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -310,6 +311,79 @@ def test_no_link_leads_out_of_the_folder(tmp_path: Path) -> None:
     with pytest.raises(PipelineErrors) as told:
         made.load()
     assert "TOPSECRET" not in str(told.value)
+
+
+def test_a_saved_correction_goes_into_the_file_behind_a_link(tmp_path: Path) -> None:
+    made = folder(tmp_path)
+    lay(made, {1: ("N", "1.00")}, ())
+    made.run()
+    made.write("kept/manual.yaml", "# ours\n")
+    (made.path / "corrections/manual.yaml").symlink_to("../kept/manual.yaml")
+    made.load().save_correction(Correction("orders", {"id": "1"}, {"amount": "2"}, "r"))
+    assert (made.path / "corrections/manual.yaml").is_symlink()
+    assert made.text("kept/manual.yaml").startswith("# ours\n- ")
+    made.run()
+    assert made.text("all.csv") == "id,region,amount\n1,N,2.00\n"
+
+
+def test_no_correction_is_saved_through_a_link_out_of_the_folder(tmp_path: Path) -> None:
+    made = folder(tmp_path / "project")
+    lay(made, {1: ("N", "1.00")}, ())
+    made.run()
+    loaded = made.load()
+    (made.path / "corrections/manual.yaml").symlink_to(tmp_path / "other.yaml")
+    with pytest.raises(Usage, match="outside"):
+        loaded.save_correction(Correction("orders", {"id": "1"}, {"amount": "2"}, "r"))
+    assert not (tmp_path / "other.yaml").exists()
+
+
+def test_two_that_save_at_once_lose_nothing(tmp_path: Path) -> None:
+    made = folder(tmp_path)
+    lay(made, dict.fromkeys(range(1, 5), ("N", "1.00")), ())
+    made.run()
+    loaded = [made.load() for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda at: loaded[at].save_correction(Correction("orders", {"id": str(at + 1)}, {"amount": "2"}, "r")), range(4)))
+    assert sorted(entry["key"]["id"] for entry in yaml.safe_load(made.text("corrections/manual.yaml"))) == [1, 2, 3, 4]
+    with pytest.raises(Usage, match="corrected in"):
+        loaded[0].save_correction(Correction("orders", {"id": "2"}, {"amount": "3"}, "r"))
+    loaded[0].save_correction(Correction("orders", {"id": "2"}, {"region": "S"}, "r"))
+
+
+def test_a_broken_correction_is_all_that_is_told(tmp_path: Path) -> None:
+    made = folder(tmp_path)
+    closed = "closed: 'region < \"B\"'"
+    booked = "closed: { when: 'region < \"B\"', late: book, into: { region: C }, figures: [amount] }"
+    made.write("pipeline.yaml", PIPELINE.replace("path: all.csv", f"path: all.csv, {booked}").replace("path: sums.csv", f"path: sums.csv, {closed}"))
+    made.write("corrections/a.yaml", "- {key: x, retract: true, reason: r}\n")
+    with pytest.raises(PipelineErrors) as told:
+        made.load()
+    assert [one.code for one in told.value.diagnostics if one.is_error] == ["E482"]
+
+
+@pytest.mark.parametrize(
+    ("record", "before", "word"),
+    [("1", "true", "conflict"), ("true", "1", "conflict"), ('[{"a":1}]', "[{a: true}]", "conflict"), ("1", "1", "applied"), ("1.0", "1", "applied"), ("[1,2.0]", "[1, 2]", "applied"), ('"1"', "1", "conflict")],
+)
+def test_values_of_several_types_are_told_apart(record: str, before: str, word: str, tmp_path: Path) -> None:
+    made = Folder(tmp_path)
+    made.write("pipeline.yaml", OF_ANY_TYPE)
+    made.write("in.jsonl", f'{{"id": 1, "v": {record}}}\n')
+    made.write("corrections/a.yaml", f"- {{key: 1, set: {{v: {{from: {before}, to: 9}}}}, reason: r}}\n")
+    made.run()
+    assert [row["state"] for row in made.load().corrections()] == [word]
+    assert (made.rows("out.csv")[0]["v"] == "9") == (word == "applied")
+
+
+OF_ANY_TYPE = """
+pipeline: { name: typed }
+nodes:
+  - type: source
+    name: records
+    config: { name: records, type: json, path: in.jsonl, options: { format: ndjson }, merge: { strategy: snapshot, primary_key: [id] }, schema: [{ name: id, type: int }, { name: v, type: any }] }
+  - { type: corrections, name: fixed, input: records, config: { path: corrections/*, key: [id] } }
+  - { type: output, name: out, input: fixed, config: { name: out, type: csv, path: out.csv } }
+"""
 
 
 @pytest.mark.parametrize("text", ["[]\n", "  - {key: 2, retract: true, reason: r}\n", "- {key: 2, retract: true, reason: r}\n...\n"])
