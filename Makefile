@@ -1,7 +1,7 @@
 # Each target makes the environment that it needs, from the lock files, and nothing has to be installed by hand
 # but Python 3.11. A stamp file in .venv says which lock file the environment was made from.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo fast test servers deep deeptests deepcases lint types contracts conformance integrations bench docs site man wheel lock clean
+.PHONY: help setup demo fast test servers deep deeptests deepcases lint types contracts conformance integrations vscode bench docs site man wheel lock clean
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
@@ -88,6 +88,10 @@ integrations: $(BIN)/.develop ## the adapters for orchestrators with the real li
 	test -x .venv-$$name/bin/pytest || { $(PYTHON) -m venv .venv-$$name && .venv-$$name/bin/pip install --quiet -r integrations/requirements-$$name.txt; }; \
 	ERRATA_COMMAND="$(CURDIR)/$(BIN)/errata" .venv-$$name/bin/python -m pytest -q -c /dev/null --rootdir integrations integrations/tests/test_$$name.py; \
 	done
+
+vscode: $(BIN)/.develop ## the extension for VS Code: its client with the language server, then its package (downloads its libraries)
+	cd integrations/vscode && { test -d node_modules || npm ci --ignore-scripts --no-audit --no-fund --silent; }
+	cd integrations/vscode && ERRATA_COMMAND="$(CURDIR)/$(BIN)/errata" npm test && ERRATA_COMMAND="$(CURDIR)/$(BIN)/errata" npm run --silent package
 
 bench: $(BIN)/.develop ## Errata against hand-written PySpark and DuckDB; writes benchmarks/README.md
 	$(BIN)/python -m benchmarks $(ARGS)

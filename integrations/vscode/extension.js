@@ -3,7 +3,7 @@
 
 const path = require("node:path");
 const { commands, window, workspace } = require("vscode");
-const { LanguageClient, TransportKind } = require("vscode-languageclient/node");
+const { LanguageClient } = require("vscode-languageclient/node");
 
 let client;
 
@@ -12,7 +12,7 @@ function command() {
   const [program, ...args] = workspace.getConfiguration("errata").get("command");
   const folder = workspace.workspaceFolders?.[0]?.uri.fsPath;
   const relative = folder && !path.isAbsolute(program) && /[\\/]/.test(program);
-  return { command: relative ? path.join(folder, program) : program, args, transport: TransportKind.stdio, options: { cwd: folder } };
+  return { command: relative ? path.join(folder, program) : program, args, options: { cwd: folder } };
 }
 
 /** Starts the server. Says how to install it where it does not start. */

@@ -22,11 +22,12 @@ NEEDED = ("pygls", "lsprotocol")
 
 @click.command("lsp", cls=Command)
 @click.option("--log", type=click.Path(dir_okay=False, writable=True), help="A file for what the server notes of itself.")
+@click.option("--stdio", is_flag=True, help="Standard input and output, as always; some editors ask for it.")
 @common_options
-def command(quiet: bool, verbose: int, no_color: bool, log: str | None) -> int:
+def command(quiet: bool, verbose: int, no_color: bool, log: str | None, stdio: bool) -> int:
     r"""Serve an editor over standard input and output, by the Language Server Protocol.
 
-    An editor starts it; docs/editors shows how. It checks pipelines, compositions, channels and CXL while they are written, starts no engine and writes no
+    An editor starts it; docs/how-to/editors.md shows how. It checks pipelines, compositions, channels and CXL while they are written, starts no engine and writes no
     file but --log.
 
     \b

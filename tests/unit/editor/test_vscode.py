@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -72,3 +73,8 @@ def test_the_lock_names_no_host():
 def test_the_scripts_can_be_read(name):
     checked = subprocess.run(["node", "--check", FOLDER / name], capture_output=True, text=True, check=False, timeout=60)
     assert checked.returncode == 0, checked.stderr
+
+
+def test_editors_may_ask_for_standard_input_and_output():
+    served = subprocess.run([sys.executable, "-m", "errata", "lsp", "--stdio"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60)
+    assert served.returncode == 0, served.stderr
