@@ -18,7 +18,7 @@ _MONEY = re.compile(
     r"(amount|price|cost|revenue|fee|vat|tax|balance|salary|wage|paid|payment|net|gross|subtotal|discount|refund|invoice_total|total"
     r"|betrag|preis|summe|umsatz|kosten|netto|brutto|saldo|gebuehr|montant|prix|importe|precio|prezzo|importo|valor|eur|usd|gbp|chf)", re.IGNORECASE,
 )  # fmt: skip
-_MEASURE = re.compile(r"(temp|humid|press|volt|lat|lon|lng|ratio|rate|score|weight|height|width|length|depth|speed|reading|percent|pct|share|value|wert|_?[xyz]$)", re.IGNORECASE)
+_MEASURE = re.compile(r"(temp|humid|press|volt|lat|lon|lng|ratio|rate|score|weight|height|width|length|depth|speed|reading|percent|%|pct|share|value|wert|_?[xyz]$)", re.IGNORECASE)
 _DAY_NAME = re.compile(r"(date|datum|day|tag$|_on$|_at$|^at$|fecha|jour|giorno|created|updated|valid|from$|until$|^dt|_dt$|time|zeit)", re.IGNORECASE)
 _INT = r"^[+-]?\d+$"
 _LEADING = r"^0\d+$|^\+\d+$"

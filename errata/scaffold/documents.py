@@ -23,6 +23,7 @@ class Found:
         record_path: The option of the source; None for the top of the document.
         explode, join: Arrays in the records that are made records, or texts.
         arrays: Other elements that repeat, which are columns of type array.
+        inside: The first steps of the names that fields of an exploded array have.
         own: The column with the text of records that are elements of text alone.
         doubts: What was unsure.
     """
@@ -33,6 +34,7 @@ class Found:
     arrays: Sequence[str] = ()
     own: str | None = None
     doubts: Sequence[str] = ()
+    inside: Sequence[str] = ()
 
     @property
     def kind(self) -> str:
@@ -275,4 +277,4 @@ def _with_arrays(record: _Element, given: Sequence[str]) -> Found:
     doubts = list(given)
     if best is not None:
         doubts.append(f"{_steps(record)} has several elements '{best.path[-1]}': each of these is a record (array_paths)")
-    return Found(_steps(record), explode, join, arrays, None if record.children else record.path[-1], doubts)
+    return Found(_steps(record), explode, join, arrays, None if record.children else record.path[-1], doubts, [] if best is None else [*best.attributes, *best.children, best.path[-1]])

@@ -36,7 +36,7 @@ class Guessed:
         """Yield a line for each source: files, records, columns, key."""
         for source in self.sources:
             files = f"{len(source.samples)} files" if len(source.samples) > 1 else source.samples[0].path.name
-            files += "" if source.samples[0].alone else f" ({source.samples[0].options['record_path']})"
+            files += "" if source.samples[0].alone else f" ({source.samples[0].options.get('record_path') or source.samples[0].kind})"
             records = f"{source.records:,} record{'' if source.records == 1 else 's'}" if source.whole else f"the first {source.records:,} records"
             columns = f"{len(source.columns):,} column{'' if len(source.columns) == 1 else 's'}"
             yield f"{source.name}: {files}, {records}, {columns}, {'key ' + ', '.join(source.key) if source.key else 'no key'}"

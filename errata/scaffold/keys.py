@@ -54,6 +54,7 @@ def keys_of(columns: Sequence[ColumnGuess], cells: Mapping[str, Cells]) -> Itera
     alone = [column for column in able if cells[column.source_name].texts.n_unique() == total]
     likely = [column for column in alone if _may_stand_alone(column, columns, total)]
     pairs = list(combinations(able[:_MOST_IN_PAIRS], 2))
+    likely.sort(key=lambda column: (_rank(column) > 0, column is not columns[0], column.guess.final in _DATES))
     yield from (Key((column.name,), _single_doubt(column, total)) for column in likely)
     yield from _pairs(columns, cells, [pair for pair in pairs if _is_likely(pair)])
     yield from (Key((column.name,), _single_doubt(column, total)) for column in alone if column.guess.final == "date_time" and column not in likely)

@@ -59,6 +59,7 @@ class Sample:
         dropped: Fields that are left out.
         kind: What the records are called in the file; empty where it has no name for them.
         alone: Whether the file has no other kind of records.
+        inside: The first steps of the names that fields of exploded arrays have; all others are repeated with each element.
         doubts: What was unsure; the place is the column, or empty.
     """
 
@@ -75,6 +76,7 @@ class Sample:
     dropped: Sequence[str] = ()
     kind: str = ""
     alone: bool = True
+    inside: Sequence[str] = ()
     doubts: Sequence[Doubt] = ()
 
 
@@ -157,6 +159,11 @@ class SourceGuess:
     def column(self, name: str) -> ColumnGuess:
         """The column of a name."""
         return next(one for one in self.columns if one.name == name)
+
+    def repeats(self, column: ColumnGuess) -> bool:
+        """Whether several records have one value of a column, since they are elements of an array of one object."""
+        sample = self.samples[0]
+        return bool(sample.explode) and column.source_name.removeprefix("@").partition(".")[0] not in sample.inside
 
     @property
     def converted(self) -> Sequence[ColumnGuess]:

@@ -175,7 +175,7 @@ def _commented(lines: Sequence[str]) -> list[str]:
 
 def _sums(source: SourceGuess, end: str, taken: list[str], out: str) -> list[str]:
     """A sum of the amounts by a column with few values, as a comment; nothing where there are no such columns."""
-    amounts = [one for one in source.columns if one.guess.final.startswith("decimal") or one.guess.money]
+    amounts = [one for one in source.columns if (one.guess.final.startswith("decimal") or one.guess.money) and not source.repeats(one)]
     by = next((one for one in source.columns if one.guess.final == "string" and one.name not in source.key and _has_few(source, one)), None)
     if not amounts or by is None:
         return []

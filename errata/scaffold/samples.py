@@ -9,9 +9,9 @@ from dataclasses import replace
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from changelog.lazy_imports import pa, pl
+from changelog.lazy_imports import Lazy, pa, pl
 from errata.core.diagnostics import did_you_mean
 from errata.core.failures import StorageFailed
 from errata.scaffold.delimited import form_of
@@ -26,6 +26,11 @@ from storage.formats.base import ERROR, ROW
 from storage.formats.csv.header import header_of
 from storage.formats.csv.scan import Dialect, as_bytes, records
 from storage.formats.options import OptionError
+
+if TYPE_CHECKING:
+    from storage.formats.xlsx import read as workbooks
+else:
+    workbooks = Lazy("storage.formats.xlsx.read")
 
 MOST_BYTES = 32 << 20
 """Bytes of a file that are looked at."""
@@ -168,7 +173,8 @@ def _of_kind(path: Path, name: str, data: Buffer, form: str, found: Found) -> Sa
     if explode is None:
         return replace(sample, doubts=(*sample.doubts, *doubts))
     exploded = _records_of(path, name, data, form, replace(found, explode=[explode]))
-    return replace(exploded, doubts=(*exploded.doubts, *doubts))
+    inside = tuple(_members(sample.cells[explode].texts))
+    return replace(exploded, inside=inside, doubts=(*exploded.doubts, *doubts))
 
 
 def _utf8(head: bytes, name: str) -> str:
@@ -200,7 +206,7 @@ def _records_of(path: Path, name: str, data: Buffer, form: str, found: Found) ->
     doubts = [Doubt("", text) for text in found.doubts]
     doubts += [Doubt("", "a member without a name is left out")] if gathered.unnamed else []
     dropped = [""] if gathered.unnamed else []
-    return Sample(path, form, cells, gathered.records, options, found.explode, found.join, gathered.malformed, whole, dropped=dropped, kind=(found.explode[0].rsplit(".", 1)[-1] if found.explode else found.kind), doubts=doubts)
+    return Sample(path, form, cells, gathered.records, options, found.explode, found.join, gathered.malformed, whole, dropped=dropped, kind=(found.explode[0].rsplit(".", 1)[-1] if found.explode else found.kind), inside=found.inside, doubts=doubts)
 
 
 def _json_array(sample: Sample) -> tuple[str | None, list[Doubt]]:
@@ -210,12 +216,14 @@ def _json_array(sample: Sample) -> tuple[str | None, list[Doubt]]:
         return None, []
     best = max(arrays, key=lambda name: int(arrays[name].texts.str.len_bytes().sum()))
     members = _members(arrays[best].texts)
+    empty = int((arrays[best].texts == "[]").sum())
     hidden = [name for name in members if name in sample.cells and name != best]
     if hidden:
         return None, [Doubt(best, f"an array of objects whose member '{hidden[0]}' has the name of a field around it: it stays one value; array_paths makes records of it")]
     others = [name for name in arrays if name != best]
     more = f"; {', '.join(others)} stay{'s' if len(others) == 1 else ''} one value" if others else ""
-    return best, [Doubt(best, f"an array of objects: a record is made of each of them (array_paths){more}")]
+    left_out = f"; {empty:,} of {sample.records:,} records {'has none and is' if empty == 1 else 'have none and are'} left out" if empty else ""
+    return best, [Doubt(best, f"an array of objects: a record is made of each of them (array_paths){left_out}{more}")]
 
 
 def _members(texts: pl.Series) -> set[str]:
@@ -311,11 +319,31 @@ def text_of(value: Any) -> tuple[str | None, str]:
 
 
 def _typed(path: Path, name: str, data: Buffer, form: str) -> list[Sample]:
-    reader = formats.reader(form, {}, ReadPlan(()))
+    found = _columnar(path, name, data, form, {})
+    if found is None:
+        raise StorageFailed(f"{name}: it has no columns", help="name a file with some records")
+    return [found]
+
+
+def _workbook(path: Path, name: str, data: Buffer, form: str) -> list[Sample]:
+    """A sample of each visible sheet with columns. A workbook with one of them needs no option."""
+    formats.reader(form, {}, ReadPlan(()))  # raises where the library is not installed
+    titles = workbooks.visible_sheets(data, name)
+    if len(titles) < 2:
+        return _typed(path, name, data, form)
+    found = [sample for title in titles if (sample := _columnar(path, name, data, form, {"sheet": title})) is not None and sample.records]
+    if len(found) < 2:
+        return [replace(one, options={} if one.kind == titles[0] else one.options) for one in found] or _typed(path, name, data, form)
+    return [replace(one, alone=False) for one in found]
+
+
+def _columnar(path: Path, name: str, data: Buffer, form: str, options: Mapping[str, Any]) -> Sample | None:
+    """A sample of a file with columns; None where it has none."""
+    reader = formats.reader(form, options, ReadPlan(()))
     declared = dict(_declared(reader, data, name))
     names = list(declared) or [column.name for column in reader.undeclared(data, name)]
     if not names:
-        raise StorageFailed(f"{name}: it has no columns", help="name a file with some records")
+        return None
     most = min(MOST_RECORDS, max(MOST_CELLS // len(names), 1))
     table, bad = _read(_with_columns(reader, names, "any"), data, name, most + 1)
     gathered = {one: [text_of(None if text is None else json.loads(text, parse_float=Decimal)) for text in table[one].slice(0, most).to_pylist()] for one in names}
@@ -323,8 +351,16 @@ def _typed(path: Path, name: str, data: Buffer, form: str) -> list[Sample]:
     cells = {
         one: Cells(_series([text for text, _ in found]), frozenset(kind for _, kind in found if kind), declared.get(one), count) for one, found in gathered.items()
     }
+    if form == "xlsx":
+        cells = {one: replace(found, declared="date") if _are_days(found) else found for one, found in cells.items()}
     doubts = [Doubt("", text) for text in _odd_header(names)] if form == "xlsx" else []
-    return [Sample(path, form, cells, count, malformed=bad, whole=table.num_rows <= most, doubts=doubts)]
+    return Sample(path, form, cells, count, options, malformed=bad, whole=table.num_rows <= most, kind=str(options.get("sheet", "")), doubts=doubts)
+
+
+def _are_days(cells: Cells) -> bool:
+    """Whether the times of a sheet, which has no dates, all are midnight."""
+    texts = cells.texts.drop_nulls()
+    return cells.kinds == {"text"} and len(texts) > 0 and bool(texts.str.contains(r"^\d{4}-\d\d-\d\dT00:00:00$").all())
 
 
 def _odd_header(names: Sequence[str]) -> Iterator[str]:
@@ -361,7 +397,7 @@ def _cxl_type(kind: pa.DataType) -> str | None:
     return next((name for test, name in tests if test(kind)), None)
 
 
-_SAMPLERS: Mapping[str, Callable[[Path, str, Buffer, str], list[Sample]]] = {"csv": _csv, "json": _document, "xml": _document}
+_SAMPLERS: Mapping[str, Callable[[Path, str, Buffer, str], list[Sample]]] = {"csv": _csv, "json": _document, "xml": _document, "xlsx": _workbook}
 
 
 def is_data(path: Path) -> bool:

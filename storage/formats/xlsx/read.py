@@ -144,11 +144,22 @@ def _titled(sheet: str | int, titles: Sequence[str], name: str) -> str:
     return found
 
 
-def _first_visible(package: Package, book: fastexcel.ExcelReader, name: str) -> str:
+def visible_sheets(data: Buffer, name: str) -> list[str]:
+    """The names of the sheets of a workbook that are not hidden. Raises InputError."""
+    return list(_visible(*opened(data, name), name))
+
+
+def _visible(package: Package, book: fastexcel.ExcelReader, name: str) -> Iterator[str]:
     hidden = package.hidden
     for title in book.sheet_names:
         if title not in hidden if package.has_sheets else _loaded(book, title, name, "string", n_rows=1).visible == "visible":
-            return title
+            yield title
+
+
+def _first_visible(package: Package, book: fastexcel.ExcelReader, name: str) -> str:
+    first = next(_visible(package, book, name), None)
+    if first is not None:
+        return first
     raise InputError(name, f"E620: no sheet is visible; name one of {', '.join(map(repr, book.sheet_names)) or 'none'} as options.sheet")
 
 

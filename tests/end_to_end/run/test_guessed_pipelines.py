@@ -108,6 +108,22 @@ def test_sensors_in_nested_json(project, capsys):
     ]  # fmt: skip
 
 
+def test_amounts_around_exploded_arrays_are_not_summed_up(project, capsys):
+    orders = [{"id": number, "city": "Oslo" if number % 2 else "Rome", "total": 7.5, "lines": [{"sku": "A", "price": 2.5}] * (number % 3)} for number in range(6)]
+    told = project(**{"a.json": json.dumps(orders)})
+    assert "2 of 6 records have none and are left out" in told
+    text = Path("pipeline.yaml").read_text()
+    assert "emit price = sum(price)" in text
+    assert "sum(total)" not in text
+    xml = "".join(f"<o id='{number}' total='7.50'><city>{'Oslo' if number % 2 else 'Rome'}</city><l><price>2.50</price></l><l><price>3.50</price></l></o>" for number in range(4))
+    Path("pipeline.yaml").unlink()
+    project(**{"b.xml": f"<r>{xml}</r>"})
+    text = Path("pipeline.yaml").read_text()
+    assert "emit price = sum(price)" in text
+    assert "sum(total)" not in text
+    ran(capsys)
+
+
 def test_an_export_of_xml(project, capsys):
     project(**{"export.xml": """<?xml version="1.0"?><shop><head><made>2026-03-01</made></head><orders>
         <order id="1"><customer><name>Ann</name></customer><line n="1"><sku>A</sku><price cur="EUR">2.50</price></line><line n="2"><sku>B</sku><price cur="EUR">3.00</price></line></order>
@@ -218,8 +234,20 @@ def test_workbooks_and_avro(project, capsys):
     book.close()
     with Path("c.avro").open("wb") as file:
         fastavro.writer(file, {"type": "record", "name": "r", "fields": [{"name": "k", "type": "string"}, {"name": "v", "type": ["null", "long"]}]}, [{"k": "a", "v": 1}, {"k": "b", "v": None}])
-    project("b.xlsx", "c.avro")
+    several = xlsxwriter.Workbook("d.xlsx")
+    days = several.add_format({"num_format": "yyyy-mm-dd"})
+    sales, shops, _ = several.add_worksheet("Sales 2026"), several.add_worksheet("Shops"), several.add_worksheet("Empty")
+    for number, row in enumerate([["id", "day", "price"], [1, dt.datetime(2026, 3, 1), 2.5], [2, dt.datetime(2026, 3, 2), 3]]):
+        for column, value in enumerate(row):
+            _ = sales.write_datetime(number, column, value, days) if isinstance(value, dt.datetime) else sales.write(number, column, value)
+    for number, row in enumerate([["code", "city"], ["A", "Rome"], ["B", "Oslo"]]):
+        shops.write_row(number, 0, row)
+    several.close()
+    told = project("b.xlsx", "c.avro", "d.xlsx")
+    assert "sales_2026: d.xlsx (Sales 2026), 2 records" in told
     ran(capsys)
+    assert rows("out/sales_2026.csv") == [["id", "day", "price"], ["1", "2026-03-01", "2.50"], ["2", "2026-03-02", "3.00"]]
+    assert rows("out/shops.csv") == [["code", "city"], ["A", "Rome"], ["B", "Oslo"]]
     assert rows("out/b.csv") == [["order_no", "Price", "Code"], ["1", "2.50", "007"], ["2", "3.00", "008"]]
     assert rows("out/c.csv") == [["k", "v"], ["a", "1"], ["b", ""]]
 

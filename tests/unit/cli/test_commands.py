@@ -284,6 +284,12 @@ def test_other_calls(call, application) -> None:
         assert application.calls[-1] == expected
 
 
+def test_show_ends_at_its_limit(call) -> None:
+    every = call("show p.yaml totals --format jsonl")[1].splitlines()
+    assert call("show p.yaml totals --format jsonl --limit 1")[1].splitlines() == every[:1]
+    assert call("show p.yaml totals --limit 0")[0] == 64
+
+
 def test_correct(call, application) -> None:
     code, output, errors = call("correct p.yaml orders --key id=1 --set amount=5 --reason typo --dry-run --format jsonl")
     assert errors == "Nothing was changed.\n"

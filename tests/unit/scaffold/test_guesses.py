@@ -132,6 +132,9 @@ def test_dates_are_keys_too():
     assert keys(place=["a", "b", "a"], seen=[days[0], days[0], days[1]]) == [("place", "seen")]
     assert keys(place=["a", "b", "a"], seen=times)[0] == ("place", "seen")
     texts = [f"a{number % 5}" for number in range(25)], [f"b{number // 5}" for number in range(25)]
+    many = [f"{number:02}.03.2026" for number in range(1, 31)]
+    assert keys(Nachweis=[f"R{number}" for number in range(30)], Buchung=many)[0] == ("Nachweis",)
+    assert keys(Ort=["a"] * 30, Buchung=many, Belegnr=[f"R{number}" for number in range(30)])[0] == ("Belegnr",)
     assert keys(one=texts[0], two=texts[1]) == [("one", "two")]
 
 
