@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from changelog.lazy_imports import Lazy, pa, pl
+from changelog.lazy_imports import pa, pl
 from errata.core.diagnostics import did_you_mean
 from errata.core.failures import StorageFailed
 from errata.scaffold.delimited import form_of
@@ -30,6 +30,8 @@ from storage.formats.options import OptionError
 if TYPE_CHECKING:
     from storage.formats.xlsx import read as workbooks
 else:
+    from changelog.lazy_imports import Lazy
+
     workbooks = Lazy("storage.formats.xlsx.read")
 
 MOST_BYTES = 32 << 20
