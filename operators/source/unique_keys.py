@@ -59,7 +59,7 @@ class UniqueKeys:
         if self._ascend(delta):
             return
         keys = delta.where(F.col("_op").isin(0, 3) & F.col("_error").isNull()).select(*map(column, ["_key", *self.names]))
-        found = self.request.engine.up_to(self._suspects(keys), FEW_KEYS)
+        found = self.request.engine.up_to(self.suspects(keys), FEW_KEYS)
         if isinstance(found, pa.Table):
             if not found.num_rows:
                 return
@@ -77,8 +77,8 @@ class UniqueKeys:
         first, last = (runs.column(name).to_pylist() for name in ("first", "last"))
         return all(runs.column("ascending").to_pylist()) and all(before < behind for before, behind in zip(last, first[1:], strict=False))
 
-    def _suspects(self, keys: DataFrame) -> DataFrame:
-        """Return the hashes `_k` of keys that are null or share their hash. Counting numbers takes a fraction of the time that bytes take."""
+    def suspects(self, keys: DataFrame) -> DataFrame:
+        """Return the hashes `_k` of keys (`_key` and the columns of the key) that are null or share their hash. Counting numbers takes a fraction of the time that bytes take."""
         counted = keys.groupBy(F.xxhash64("_key").alias("_k")).agg(F.count(F.lit(1)).alias("__n"), F.count(F.when(self._null(), 1)).alias("__null"))
         return counted.where((F.col("__n") > 1) | (F.col("__null") > 0)).select("_k")
 
