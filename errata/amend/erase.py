@@ -24,7 +24,8 @@ from errata.core.diagnostics import did_you_mean
 from errata.core.events import RunResult
 from errata.core.failures import Stopped, Usage
 from errata.core.options import Erasure, RunOptions
-from errata.erasure.record import ERASED, PROOF, RECORD, keyed_hash, made_key, signed
+from errata.erasure.kept_out import hash_of, secret_of, with_hashes
+from errata.erasure.record import ERASED, KEPT_OUT, PROOF, RECORD, keyed_hash, made_key
 from errata.erasure.scrub import Scrub, TableScrub
 from errata.erasure.search import Search
 from errata.erasure.selection import IDENTITY, ErasedKeys, gathered, keys_of_nodes, live_of, of_images, op_rows
@@ -214,7 +215,8 @@ class _Erasing:
         told = (self.change.wanted.reason, self.change.wanted.by, self.epoch.batch_id)
         if any(self.scrub.values.blanked(text) != text for text in told):
             raise Usage("the reason, the name or the batch id quotes an erased value, and it would stay in the ledger", help="say it in other words")
-        self._refuse_held()
+        if not self.change.wanted.keep_out:
+            self._refuse_held()
 
     def _refuse_held(self) -> None:
         """Raise Stopped where an input file has the records: the next run would bring them back."""
@@ -222,7 +224,7 @@ class _Erasing:
         if held:
             raise Stopped(
                 f"{len(held)} places of input files hold the records, so a later run would bring them back", details=held[:20],
-                help="take them out of the files first", told="input files hold the records",
+                help="take them out of the files first, or let later runs leave them out: --keep-out", told="input files hold the records",
             )  # fmt: skip
 
     def _holding(self, node: Node) -> Iterator[str]:
@@ -246,6 +248,7 @@ class _Erasing:
         run, head = executor.run, cast("Entry", self.epoch.head)
         key = made_key(self.epoch.state)
         was = keyed_hash(key, self._images(run))
+        kept_out = {KEPT_OUT: with_hashes(head.counters.get(KEPT_OUT, {}), self._hashes(run, key))} if self.change.wanted.keep_out else {}
         before = {name: self._live(run, name) for name in self._remembering()}
         tables = self._scrub.scrub()
         for name, count in before.items():
@@ -258,8 +261,21 @@ class _Erasing:
             "rows": {path: one.dropped for path, one in tables.items() if one.dropped}, "cells": {path: one.emptied for path, one in tables.items() if one.emptied},
             "values": len(self._scrub.values), "was": was, "totals": "corrected", "ledger": head.hash,
         }  # fmt: skip
-        self.change.record = {RECORD: signed(record, key), ERASED: self.epoch.number, "replaces": head.hash, "folded": self._folded(head, tables)}
+        self.change.record = {RECORD: record, ERASED: self.epoch.number, "replaces": head.hash, "folded": self._folded(head, tables), **kept_out}
         self.epoch.rewritten = self._history()
+
+    def _hashes(self, run: RunState, key: bytes) -> dict[str, tuple[list[str], list[str]]]:
+        """By source the columns that tell the records, and the hashes of their values."""
+        found = {}
+        for name, one in self.change.matched.items():
+            node = self.epoch.plan[name]
+            source = cast("SourceNode", node.operator)
+            columns = list(self.change.wanted.key) or (list(source.config.merge.primary_key) if source.keyed else []) or list(source.output.data)
+            rows = run.tables.changelog(node).read(run.engine, at=run.epoch - 1)
+            keys = run.engine.from_arrow(one.rows.select("_epoch", "_key").unique().to_arrow().cast(pa.schema({"_epoch": pa.int64(), "_key": pa.binary()})))
+            hashes = rows.join(keys, ["_epoch", "_key"], "left_semi").select(hash_of(node, columns, secret_of(key)).alias("hash")).distinct()
+            found[name] = (columns, run.engine.to_arrow(hashes).column("hash").to_pylist())
+        return found
 
     def _images(self, run: RunState) -> Iterator[bytes]:
         """The op rows of the erased records, as bytes in their order."""

@@ -89,6 +89,7 @@ class Erasure:
         source: The source; None: each source with these columns.
         reason: Why; it stays in the record of the erasure.
         by: Who erases.
+        keep_out: Whether later runs leave the records out where an input file brings them again.
     """
 
     reason: str
@@ -96,6 +97,7 @@ class Erasure:
     key: Mapping[str, str] = field(default_factory=dict)
     where: str | None = None
     source: str | None = None
+    keep_out: bool = False
 
 
 CORRECTION_STATES = ("applied", "spent", "conflict", "dangling", "pending", "draft", "withdrawn")

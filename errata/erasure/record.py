@@ -23,8 +23,10 @@ from storage.stores.folders import folder_at
 
 KEY_FILE: Final = "erasure.key"
 KEY_VARIABLE: Final = "ERRATA_ERASURE_KEY"
-RECORD, SIGNATURE, ERASED, PENDING, KEPT_OUT, PROOF = "erasure", "signature", "erased", "erasing", "kept_out", "proof"
-"""Members of the ledger's counters, and the record's member with its signature."""
+RECORD, ERASED, PENDING, KEPT_OUT, PROOF = "erasure", "erased", "erasing", "kept_out", "proof"
+"""Members of the ledger's counters."""
+SIGNATURE, FOLLOWS = "signature", "follows"
+"""Members of a record: its signature, and the hash of the last of the entries before, as they were written anew."""
 ERASURES: Final = (ERASED, PENDING, KEPT_OUT)
 """Counters of erasures that entries take over, also where a state is computed anew."""
 
@@ -70,7 +72,7 @@ def record_faults(state: State, entries: Iterable[Entry]) -> Iterable[tuple[int,
     """Epochs whose record of an erasure is not what was signed, or was not completed, and what is wrong."""
     entries = list(entries)
     records = [(entry.epoch, entry.counters[name]) for entry in entries for name in (RECORD, PROOF) if name in entry.counters]
-    if not records:
+    if not any(RECORD in entry.counters for entry in entries):
         return
     try:
         key = known_key(state)
@@ -83,6 +85,9 @@ def record_faults(state: State, entries: Iterable[Entry]) -> Iterable[tuple[int,
     for epoch, record in records:
         if not hmac.compare_digest(str(record.get(SIGNATURE, "")), _signature(record, key)):
             yield epoch, "the record of the erasure is not what was signed"
+    last = next(entry for entry in reversed(entries) if RECORD in entry.counters)
+    if last.previous != last.counters[RECORD].get(FOLLOWS):
+        yield last.epoch, "the entries before the erasure are not the ones that its record was signed for"
     if entries[-1].counters.get(PENDING):
         yield entries[-1].epoch, "an erasure has not ended: the next run removes what older versions of tables hold"
     for epoch, record in records:

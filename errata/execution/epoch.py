@@ -16,7 +16,7 @@ from errata.core.events import Event
 from errata.core.failures import Busy, StorageFailed
 from errata.core.options import RunOptions
 from errata.core.uuid7 import uuid7
-from errata.erasure.record import ERASURES, PENDING, PROOF
+from errata.erasure.record import ERASURES, FOLLOWS, PENDING, PROOF, RECORD, made_key, signed
 from errata.erasure.removal import Removal
 from errata.erasure.values import Values
 from errata.outputs.context import OutputContext, RunIdentity
@@ -30,7 +30,7 @@ from errata.state.node_tables import Tables
 from storage import durable
 from storage.durable import undoing
 from storage.errors import EngineUnavailable, LedgerMoved, Overtaken, StorageError
-from storage.state.entry import CARRIED, Entry
+from storage.state.entry import CARRIED, Entry, chained
 from storage.state.integrity import anchor_ledger, require_ledger, seal_tables, seal_whole
 from storage.state.ledger import Ledger
 from storage.state.location import State
@@ -191,7 +191,8 @@ class Epoch:
         if self.rewritten is not None:
             for path in entry.tables:
                 self.tables.by_path(path).checkpoint()
-            entry = replace(entry, counters={**entry.counters, PENDING: {"epoch": entry.epoch, "tables": entry.tables}})
+            record = signed({**entry.counters[RECORD], FOLLOWS: chained(self.rewritten)[-1].hash}, made_key(self.state))
+            entry = replace(entry, counters={**entry.counters, RECORD: record, PENDING: {"epoch": entry.epoch, "tables": entry.tables}})
         known = self.head.tables if self.head else {}
         changed = {path: self.tables.at(path, version) for path, version in entry.tables.items() if known.get(path) != version}
         marks = {path: table.mark() for path, table in changed.items()}

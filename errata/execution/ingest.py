@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from changelog.lazy_imports import F
 from changelog.ops import weight
 from errata.core.failures import StorageFailed
+from errata.erasure.kept_out import KeptOut
 from errata.execution.epoch import Epoch
 from errata.execution.guards import guard, guard_scopes
 from errata.execution.local_copies import Copies
@@ -79,7 +81,10 @@ def _ingest_files(epoch: Epoch, writer: NodeWriter, source: SourceFiles, copies:
         elif delta.ops.get("-R"):
             guard_scopes(epoch.options, source.node, delta, made.standing())
 
-    return ingest(writer, source, epoch.plan.settings.places, before=known, suppressed=suppressed, floors=points, copies=copies, warn=epoch.warn, judge=judge)
+    out = KeptOut.of(epoch.state, epoch.prior, source.node)
+    if out is not None and out.lost:
+        epoch.warn(f"source '{name}': erased records were kept out by {', '.join(out.lost)}, which it has no more: they may come back")
+    return ingest(writer, source, epoch.plan.settings.places, before=known, suppressed=suppressed, floors=points, copies=copies, warn=epoch.warn, judge=judge, kept_out=out)
 
 
 def _named_file(text: str, source: SourceFiles) -> str:
@@ -99,6 +104,7 @@ def ingest(
     copies: Copies | None = None,
     warn: Callable[[str], object] = str,
     judge: Callable[[NodeDelta, IngestResult], None] | None = None,
+    kept_out: KeptOut | None = None,
 ) -> tuple[NodeDelta, tuple[FileRecord, ...]]:
     """Store a source's delta.
 
@@ -112,6 +118,7 @@ def ingest(
         copies: Local copies that are read in place of staged files.
         warn: Takes what does not stop the run.
         judge: Stops a run that takes too much back.
+        kept_out: Erased records that stay out.
 
     Returns:
         The delta, and the records of the source's files after it.
@@ -131,10 +138,11 @@ def ingest(
     )  # fmt: skip
     _warn_of(warn, _overwritten(intake))
     made = _read(intake) if prior is None or not source.rebuilt else _read_again(source, intake, prior, before or {}, anew=anew)
+    made, out = (made, None) if kept_out is None else kept_out.left_out(made)
     delta = _accepted(_store(writer, source.node, made), made)
     if judge is not None:
         judge(delta, made)
-    counted = _counted(run, delta, made, files)
+    counted = _counted(run, delta, made, files, out)
     counted = _with_columns_that_stand(source, counted, delta, first=before is None)
     _warn_of(warn, _without_records(operator, counted, changes))
     _warn_of(warn, _remarks(operator, files, counted, changes))
@@ -249,14 +257,15 @@ def _store(writer: NodeWriter, node: Node, made: IngestResult) -> NodeDelta:
     return writer.keep_rows(node, made.rows, made.signed) if made.rows.are_here else writer.keep(node, Delta(made.rows, made.signed), made.bound)
 
 
-def _counted(run: RunState, delta: NodeDelta, made: IngestResult, files: FileReader) -> tuple[FileRecord, ...]:
-    """The files' records; the engine's delta is added to the row counts of the files that it read."""
-    if not made.uncounted or delta.rows is None:
+def _counted(run: RunState, delta: NodeDelta, made: IngestResult, files: FileReader, out: pa.Table | None) -> tuple[FileRecord, ...]:
+    """The files' records; the engine's delta is added to the row counts of the files that it read. `out`: op rows that were left out of it."""
+    if not made.uncounted or (delta.rows is None and out is None):
         return made.files
     if len(made.uncounted) == 1 and not (made.signed or made.lists):
-        came = {made.uncounted[0].label: delta.net + delta.rejected}
+        came = {made.uncounted[0].label: delta.net + delta.rejected + (0 if out is None else out.num_rows)}
     else:
-        came = _came(run, delta.rows.as_frame(), made.uncounted, files)
+        came = Counter() if delta.rows is None else Counter(_came(run, delta.rows.as_frame(), made.uncounted, files))
+        came.update({} if out is None else _came(run, run.engine.from_arrow(out), made.uncounted, files))
     return tuple(replace(record, rows=record.rows + came.get(record.label, 0)) for record in made.files)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import orjson
 
-__all__ = ["CARRIED", "DOCUMENTS", "FORMAT", "KINDS", "NAMES", "ChainFault", "Entry", "entry_of", "row_of", "verify_chain"]
+__all__ = ["CARRIED", "DOCUMENTS", "FORMAT", "KINDS", "NAMES", "ChainFault", "Entry", "chained", "entry_of", "row_of", "verify_chain"]
 
 Json = dict[str, Any]
 
@@ -104,6 +104,14 @@ class ChainFault:
     epoch: int
     kind: Literal["edited", "unlinked", "repeated"]
     detail: str
+
+
+def chained(entries: Iterable[Entry]) -> list[Entry]:
+    """Return entries with new hashes, each linked to the one before."""
+    found: list[Entry] = []
+    for entry in entries:
+        found.append(entry.sealed(found[-1].hash if found else ""))
+    return found
 
 
 def verify_chain(entries: Sequence[Entry]) -> list[ChainFault]:

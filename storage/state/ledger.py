@@ -18,7 +18,7 @@ from storage.delta.scan import Within, add_actions, values
 from storage.engines.machine import require_for_tables
 from storage.errors import LedgerMoved, StorageError, storing
 from storage.lazy_deltalake import deltalake
-from storage.state.entry import FORMAT, KINDS, NAMES, ChainFault, Entry, entry_of, row_of, verify_chain
+from storage.state.entry import FORMAT, KINDS, NAMES, ChainFault, Entry, chained, entry_of, row_of, verify_chain
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -84,11 +84,9 @@ class Ledger:
         Raises:
             LedgerMoved: The head is another one, or another process commits at the same moment.
         """
-        chain: list[Entry] = []
-        for entry in entries:
-            chain.append(entry.sealed(chain[-1].hash if chain else ""))
-        self._commit(chain, expected_head, "overwrite")
-        return chain[-1]
+        sealed = chained(entries)
+        self._commit(sealed, expected_head, "overwrite")
+        return sealed[-1]
 
     def _commit(self, rows: Sequence[Entry], expected_head: Entry | None, mode: Literal["append", "overwrite"]) -> None:
         expected, link = (expected_head.epoch, expected_head.hash) if expected_head else (None, "")

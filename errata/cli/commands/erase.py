@@ -33,6 +33,7 @@ from errata.rendering.progress import progress
 @option("--node", "source", metavar="SOURCE", shell_complete=source_names, help="The source; by default each source that has the columns.")
 @option("--reason", metavar="TEXT", help="Why; stored with the record of the erasure.")
 @option("--by", metavar="NAME", help="Who erases [default: the user of this process].")
+@option("--keep-out", is_flag=True, help="Leave the records out of later runs where an input file holds them.")
 @option("--reopen", is_flag=True, help="Let rows of closed periods change.")
 @option("--dry-run", is_flag=True, help="Show what would leave, change nothing.")
 @option("--wait", is_flag=True, help="Wait for another run's lock.")
@@ -54,13 +55,13 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, source: str 
         raise click.UsageError("give either --key COLUMN=VALUE or --where CXL", click.get_current_context())
     if not reason:
         raise click.UsageError("--reason TEXT is missing", click.get_current_context())
-    by = words.pop("by") or getpass.getuser()
+    by, keep_out = words.pop("by") or getpass.getuser(), words.pop("keep_out")
     engine = engine_of(words)
     pipeline = load_pipeline(console, words, commits=True)
     named = None if source is None else known_node(pipeline, source)
     with progress(console) as listener:
         options = RunOptions(engine=engine, listener=listener, execution_id=console.execution_id, **words)
-        done = pipeline.erase(Erasure(reason, by, key, where, named), options)
+        done = pipeline.erase(Erasure(reason, by, key, where, named, keep_out), options)
     rows_answer(console, done.rows, format, ("table", "records", "rows", "cells"), lead=("table", "rows"))
     if done.proof is None:
         console.note(NOTHING_CHANGED)

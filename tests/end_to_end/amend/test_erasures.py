@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from errata.core.failures import Stopped
 from errata.core.options import EngineOptions, Erasure, RunOptions
+from storage import durable
+from storage.state.entry import Entry
+from storage.state.integrity import anchor_ledger
+from storage.state.ledger import Ledger
+from storage.state.location import State
 from tests.support.erasing import KEYED, PLACED, holding, lay, project
+from tests.support.killing import Died, dies_at, kill_points
 from tests.support.pipelines import Folder, command
 
 SAIL = RunOptions(engine=EngineOptions("sail"))
@@ -63,3 +71,173 @@ def test_no_byte_of_a_record_is_left_and_the_rest_is_as_without_it(folder: Folde
             assert list(folder.load().show(name)) == list(other.load().show(name)), name
     for name in ("large.json", "small.csv", "running.csv", "rejected.csv"):
         assert (folder.path / "out" / name).exists() == (other.path / "out" / name).exists()
+
+
+SMALL = """\
+pipeline: { name: small }
+nodes:
+  - type: source
+    name: orders
+    config:
+      name: orders
+      type: csv
+      path: in/orders.csv
+      merge: { strategy: snapshot, primary_key: [id] }
+      schema: [{ name: id, type: int }, { name: customer, type: string }, { name: region, type: string }, { name: amount, type: int }]
+  - type: aggregate
+    name: regions
+    input: orders
+    config:
+      group_by: [region]
+      cxl: |
+        emit total = sum(amount)
+        emit names = collect(customer)
+  - { type: output, name: report, input: regions, config: { name: report, type: delta, path: out/report } }
+"""
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    folder = Folder(tmp_path_factory.mktemp("small"))
+    folder.write("pipeline.yaml", SMALL)
+    folder.write("in/orders.csv", "id,customer,region,amount\n1,annabella,north,12\n2,benjamin,north,5\n3,annabella,south,7\n")
+    folder.run()
+    folder.write("in/orders.csv", "id,customer,region,amount\n1,annabella,north,13\n2,benjamin,north,5\n")
+    folder.run()
+    folder.write("in/orders.csv", "id,customer,region,amount\n2,benjamin,north,5\n")
+    return folder
+
+
+def copied(folder: Folder, place: Path) -> Folder:
+    shutil.copytree(folder.path, place)
+    return Folder(place, folder.engine, folder.options)
+
+
+def erased(folder: Folder) -> None:
+    folder.load().erase(ANNA, SAIL)
+
+
+def check_whole(folder: Folder) -> None:
+    """Nothing of the record is left, the total is without it, and the state is in order."""
+    assert holding(folder.path, ["annabella"]) == []
+    assert list(folder.load().show("regions")) == [{"region": "north", "total": 5, "names": ["benjamin"]}]
+    assert command("verify", str(folder.path / "pipeline.yaml"))[0] == 0
+
+
+@pytest.mark.deep
+def test_an_erasure_that_is_killed_at_any_step_is_ended_by_the_next_run_or_erasure(small: Folder, tmp_path: Path) -> None:
+    points = kill_points(copied(small, tmp_path / "one"), erased, tmp_path / "killed")
+    for point in points:
+        if not point.committed:
+            erased(point.folder)
+        else:
+            point.folder.run()
+        check_whole(point.folder)
+
+
+def test_an_erasure_that_is_killed_while_it_removes_files_is_ended_by_the_next_run(small: Folder, tmp_path: Path) -> None:
+    folder = copied(small, tmp_path / "one")
+    steps: list[str] = []
+    with durable.probing(lambda moment: steps.append(moment.name) if moment.side == "before" else None):
+        erased(copied(small, tmp_path / "other"))
+    first = next(number for number, name in enumerate(steps, 1) if name.startswith("purge:"))
+    with pytest.raises(Died), durable.probing(dies_at(first + 3, "before")):
+        erased(folder)
+    assert holding(folder.path, ["annabella"])
+    code, told, _ = command("verify", str(folder.path / "pipeline.yaml"), "--format", "jsonl")
+    assert code == 5
+    assert "an erasure has not ended" in told
+    folder.run()
+    check_whole(folder)
+
+
+def test_an_erasure_that_is_killed_before_its_commit_changes_nothing(small: Folder, tmp_path: Path) -> None:
+    folder = copied(small, tmp_path / "one")
+    steps: list[str] = []
+    with durable.probing(lambda moment: steps.append(moment.name) if moment.side == "before" else None):
+        erased(copied(small, tmp_path / "other"))
+    with pytest.raises(Died), durable.probing(dies_at(steps.index("append:ledger") + 1, "before")):
+        erased(folder)
+    assert list(folder.load().show("regions", 1)) == list(small.load().show("regions", 1))
+    assert command("verify", str(folder.path / "pipeline.yaml"))[0] == 0
+    erased(folder)
+    check_whole(folder)
+
+
+@pytest.fixture(scope="module")
+def without_anna(small: Folder, tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    folder = copied(small, tmp_path_factory.mktemp("erased") / "one")
+    erased(folder)
+    return folder
+
+
+def test_no_return_to_an_earlier_epoch_brings_a_record_back(without_anna: Folder, tmp_path: Path) -> None:
+    folder = copied(without_anna, tmp_path / "one")
+    folder.load().revert(1, SAIL)
+    check_whole(folder)
+    assert [row["customer"] for row in folder.load().show("orders", 1)] == ["benjamin"]
+    [row, *_] = folder.load().show("regions", 1)
+    assert row == {"region": "north", "total": 17, "names": None}
+    folder.load().compact(4)
+    assert command("verify", str(folder.path / "pipeline.yaml"), "--recompute")[0] == 0
+    folder.run(full_refresh=True)
+    check_whole(folder)
+
+
+@pytest.mark.parametrize("damage", ["row", "record", "entry"])
+def test_tampering_after_an_erasure_is_found(without_anna: Folder, tmp_path: Path, damage: str) -> None:
+    folder = copied(without_anna, tmp_path / "one")
+    root = folder.path / ".errata/small"
+    if damage == "row":
+        file = next((root / "changelog/orders").glob("part-*"))
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 1
+        file.write_bytes(content)
+    else:
+        forged(root, damage)
+    code, told, _ = command("verify", str(folder.path / "pipeline.yaml"), "--format", "jsonl")
+    assert code == 5
+    assert {"row": "content that was written", "record": "the record of the erasure", "entry": "the entries before the erasure"}[damage] in told
+
+
+def forged(root: Path, damage: str) -> None:
+    """Another ledger in the place of the state's, whose chain and anchor fit each other as somebody could make them who knows how, but not the key."""
+    state = State(str(root))
+    ledger = Ledger(state.ledger)
+    entries = ledger.entries()
+    if damage == "record":
+        entries = [replace(one, counters={**one.counters, "erasure": {**one.counters["erasure"], "by": "nobody"}}) if "erasure" in one.counters else one for one in entries]
+    else:
+        entries = [replace(entries[0], batch_id="forged"), *entries[1:]]
+    head = ledger.rewrite(entries, entries_head(ledger))
+    anchor_ledger(state, ledger, head, {}, since=ledger.version() - 1)
+
+
+def entries_head(ledger: Ledger) -> Entry:
+    head = ledger.head()
+    assert head is not None
+    return head
+
+
+@pytest.mark.parametrize("merge", [KEYED, PLACED])
+def test_records_that_a_file_still_holds_stay_out(small: Folder, tmp_path: Path, merge: str) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", small.text("pipeline.yaml").replace(KEYED, merge))
+    text = "id,customer,region,amount\n1,annabella,north,13\n2,benjamin,north,5\n3,annabella,south,7\n"
+    folder.write("in/orders.csv", text)
+    folder.run()
+    with pytest.raises(Stopped) as stopped:
+        folder.load().erase(ANNA, SAIL)
+    assert stopped.value.details == ("in/orders.csv:2", "in/orders.csv:4")
+    folder.load().erase(replace(ANNA, keep_out=True), SAIL)
+    check_whole(folder)
+    folder.write("in/orders.csv", text.replace("benjamin,north,5", "benjamin,north,6") + "4,annabella,west,1\n5,caroline,west,2\n")
+    folder.run()
+    assert list(folder.load().show("orders")) == [{"id": 2, "customer": "benjamin", "region": "north", "amount": 6}, {"id": 5, "customer": "caroline", "region": "west", "amount": 2}]
+    folder.write("in/orders.csv", text.replace("benjamin,north,5", "annabella,north,6") + "4,annabella,west,1\n5,caroline,west,3\n6,dorothea,west,4\n")
+    folder.run()
+    assert [row["id"] for row in folder.load().show("orders")] == [5, 6]
+    assert command("verify", str(folder.path / "pipeline.yaml"), "--recompute")[0] == 0
+    folder.run(full_refresh=True)
+    assert [row["id"] for row in folder.load().show("orders")] == [5, 6]
+    assert holding(folder.path, ["annabella"]) == []

@@ -1,0 +1,114 @@
+"""Records that were erased and that input files may bring again: they are known by keyed hashes of some columns, and left out wherever a source reads them.
+
+The ledger carries the hashes from epoch to epoch. Without the key of erasures nobody can find a value by trying.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any, Final
+
+from changelog.columns import column
+from changelog.keys.spark import key_column
+from changelog.lazy_imports import F, pa, pl
+from changelog.ops import Op
+from changelog.rows import Rows
+from cxl.types.types import Kind
+from errata.erasure.record import KEPT_OUT, keyed_hash, known_key
+from errata.plan.plan import Node
+from operators.core.row_type import key_parts
+from operators.source.request import IngestResult
+from storage.state.entry import Entry
+from storage.state.location import State
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_PLAIN: Final = (Kind.STRING, Kind.INT, Kind.DATE, Kind.BOOL)
+"""Kinds whose values are one text, so that the hash stays where a column gets another type."""
+
+Hashes = Mapping[tuple[str, ...], Sequence[str]]
+"""By the columns that are hashed the hashes of the records that are kept out."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptOut:
+    """The erased records of a source that stay out. `secret`: what the hashes were made with."""
+
+    node: Node
+    hashes: Hashes
+    secret: str
+
+    @classmethod
+    def of(cls, state: State, head: Entry | None, node: Node) -> KeptOut | None:
+        """What the ledger says of a source; None where nothing is kept out."""
+        told = {} if head is None else head.counters.get(KEPT_OUT, {}).get(node.name, {})
+        if not told:
+            return None
+        return cls(node, {tuple(columns.split("\0")): hashes for columns, hashes in told.items()}, secret_of(known_key(state) or b""))
+
+    def condition(self) -> Column:
+        """Whether a row of the source is kept out."""
+        known = self.node.operator.output.data
+        met = [hash_of(self.node, names, self.secret).isin(*hashes) for names, hashes in self.hashes.items() if all(name in known for name in names)]
+        return reduce(or_, met) if met else F.lit(False)
+
+    @property
+    def lost(self) -> list[str]:
+        """Columns by which records are kept out and that the source lacks now."""
+        return [name for names in self.hashes for name in names if name not in self.node.operator.output.data]
+
+    def left_out(self, made: IngestResult) -> tuple[IngestResult, pa.Table | None]:
+        """What a source reads without these records, and the op rows that were left out; None where there are none.
+
+        A record that becomes one of them is retracted. The chunk lists of its files are not kept, since they count the record.
+        """
+        if made.rows is None:
+            return made, None
+        rows, engine = made.rows.as_frame(), made.rows.engine
+        out = engine.to_arrow(rows.where(F.col("_op").isin(int(Op.APPEND), int(Op.CORRECT_TO)) & F.coalesce(self.condition(), F.lit(False))))
+        if not out.num_rows:
+            return replace(made, lists={}), None
+        keys = pl.Series(out.column("_key"))
+        marks = engine.from_arrow(pa.table({"_key": keys.to_arrow().cast(pa.binary()), "__op": out.column("_op")}))
+        kept = _without(rows, marks)
+        return replace(made, rows=Rows(engine, frame=kept), lists={}), out
+
+
+def _without(rows: DataFrame, marks: DataFrame) -> DataFrame:
+    """Op rows without the ones that are marked; the other half of a correction becomes a retraction."""
+    marked = rows.join(F.broadcast(marks), "_key", "left")
+    stays = marked.where(F.col("__op").isNull() | (F.col("_op") != F.col("__op")))
+    op = F.when(F.col("__op").isNotNull() & (F.col("_op") == int(Op.CORRECT_FROM)), F.lit(int(Op.RETRACT))).otherwise(F.col("_op")).cast("tinyint")
+    return stays.withColumn("_op", op).select(*map(column, rows.columns))
+
+
+def secret_of(key: bytes) -> str:
+    """What hashes of records are made with, out of the key of erasures."""
+    return keyed_hash(key, [b"kept out"])
+
+
+def hash_of(node: Node, names: Sequence[str], secret: str) -> Column:
+    """The keyed hash of some columns of a source's rows."""
+    told = F.concat(*[part for name in names for part in _told(node, name)])
+    return F.sha2(F.concat(F.lit(secret), F.sha2(F.concat(F.lit(secret), told), 256)), 256)
+
+
+def _told(node: Node, name: str) -> list[Column]:
+    """A value as texts that no other value has."""
+    type_, value = node.operator.output.data[name], column(name)
+    text = value.cast("string") if type_.kind in _PLAIN else F.hex(key_column(key_parts(value, type_)))
+    told = F.coalesce(F.concat(F.length(text).cast("string"), F.lit(":"), text), F.lit("-"))
+    return [told]
+
+
+def with_hashes(before: Mapping[str, Any], found: Mapping[str, tuple[Sequence[str], Sequence[str]]]) -> dict[str, Any]:
+    """What the ledger tells of kept out records, by source, with further hashes: by source the columns and the hashes."""
+    told = {name: dict(columns) for name, columns in before.items()}
+    for name, (columns, hashes) in found.items():
+        at = "\0".join(columns)
+        told.setdefault(name, {})[at] = sorted({*told.get(name, {}).get(at, ()), *hashes})
+    return told
