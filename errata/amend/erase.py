@@ -25,10 +25,13 @@ from errata.core.events import RunResult
 from errata.core.failures import Stopped, Usage
 from errata.core.options import Erasure, RunOptions
 from errata.erasure.kept_out import hash_of, secret_of, with_hashes
+from errata.erasure.other_files import clear
 from errata.erasure.record import ERASED, KEPT_OUT, PROOF, RECORD, keyed_hash, made_key
+from errata.erasure.removal import Removal
 from errata.erasure.scrub import Scrub, TableScrub
 from errata.erasure.search import Search
 from errata.erasure.selection import IDENTITY, ErasedKeys, gathered, keys_of_nodes, live_of, of_images, op_rows
+from errata.erasure.values import Values
 from errata.execution.epoch import Epoch
 from errata.execution.planned_run import PlannedRun
 from errata.execution.step_executor import StepExecutor
@@ -45,6 +48,7 @@ from errata.state.suppressed_rows import truth
 from operators.source.node import SourceNode
 from storage.files.stores import store_of
 from storage.state.entry import Entry
+from storage.stores.folders import folder_at
 from storage.values.python_rows import dictionaries
 
 if TYPE_CHECKING:
@@ -161,6 +165,26 @@ def erase(pipeline: LoadedPipeline, wanted: Erasure, options: RunOptions, protec
     return Erased(rows, proof, work.result)
 
 
+def check(pipeline: LoadedPipeline, key: Mapping[str, str], texts: Sequence[str]) -> tuple[int, list[str]]:
+    """Search the state and the outputs for values.
+
+    Args:
+        pipeline: The pipeline.
+        key: Values by column; short ones and numbers are found as whole cells of columns with that name.
+        texts: Texts that are found wherever they are.
+
+    Returns:
+        How many values were looked for, and the files that hold one.
+    """
+    head = pipeline.head()
+    if head is None:
+        raise Usage.no_run()
+    values = Values({*texts})
+    for name, text in key.items():
+        values.add(name, text)
+    return len(values), [*Removal(pipeline.plan, pipeline.state, head).holding(values)]
+
+
 def _sources(plan: Plan, wanted: Erasure) -> list[str]:
     """The sources that an erasure is about. Raises Usage where there are none, and PipelineErrors for a condition that does not compile."""
     sources = {node.name: node for node in plan.of_kind("source")}
@@ -189,21 +213,28 @@ class _Erasing:
     scrub: Scrub | None = None
 
     result: RunResult = field(default_factory=lambda: RunResult(exit_code=0))
-    effect: list[Row] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
 
     def run(self, *, dry: bool) -> list[Row]:
         """Do it; what left, by table."""
         epoch = self.epoch
         head, epoch.erases = unedited(epoch), True
+        self._refuse_memories()
         planned = PlannedRun.of(epoch, AmendedInputs(epoch.plan, head, self.change))
         planned.announce()
         executor = StepExecutor(planned)
-        executor.watch = self._look
+        executor.watch = lambda run: self._look(run, dry=dry)
         executor.before_commit = self._leave
         self.result = executor.execute(dry=dry)
         return self._told()
 
-    def _look(self, run: RunState) -> None:
+    def _refuse_memories(self) -> None:
+        """Raise Usage where a source keeps more of what its files hold than its rows: then nothing keeps that out."""
+        for name in self.change.names if self.change.wanted.keep_out else ():
+            if cast("SourceNode", self.epoch.plan[name].operator).config.remembers:
+                raise Usage(f"source '{name}' remembers the versions of all records in its files, so --keep-out cannot keep any out", help="take the records out of the files")
+
+    def _look(self, run: RunState, *, dry: bool) -> None:
         """Find out what leaves. Raises Usage where there is nothing, and Stopped where input files would bring it back."""
         matched = self.change.matched
         if not any(one.keys for one in matched.values()):
@@ -217,6 +248,13 @@ class _Erasing:
             raise Usage("the reason, the name or the batch id quotes an erased value, and it would stay in the ledger", help="say it in other words")
         if not self.change.wanted.keep_out:
             self._refuse_held()
+        if dry:
+            self.scrub.scrub(dry=True)
+            self._clear(dry=True)
+
+    def _clear(self, *, dry: bool = False) -> None:
+        """Clear the files below the state that are no tables."""
+        self.files = clear(folder_at(self.epoch.state.root, self.epoch.state.connection), Search(self._scrub.values), dry=dry)
 
     def _refuse_held(self) -> None:
         """Raise Stopped where an input file has the records: the next run would bring them back."""
@@ -251,6 +289,7 @@ class _Erasing:
         kept_out = {KEPT_OUT: with_hashes(head.counters.get(KEPT_OUT, {}), self._hashes(run, key))} if self.change.wanted.keep_out else {}
         before = {name: self._live(run, name) for name in self._remembering()}
         tables = self._scrub.scrub()
+        self._clear()
         for name, count in before.items():
             run.live_rows[name] = run.live_rows.get(name, 0) - (count - self._live(run, name))
         self.epoch.erased = self._scrub.values
@@ -317,7 +356,8 @@ class _Erasing:
     def _told(self) -> list[Row]:
         tables = self._scrub.tables
         records = {f"changelog/{name}": len(one.keys.keys) for name, one in self.change.matched.items()}
-        return [
-            {"table": path, "records": records.get(path), "rows": one.dropped or one.gone.height, "cells": one.emptied}
-            for path, one in sorted(tables.items()) if one.dropped or one.emptied or one.gone.height
+        left = [
+            {"table": path, "records": records.get(path), "rows": one.dropped, "cells": one.emptied}
+            for path, one in sorted(tables.items()) if one.dropped or one.emptied
         ]  # fmt: skip
+        return [*left, *({"table": name, "records": None, "rows": None, "cells": None} for name in self.files)]

@@ -17,6 +17,7 @@ from errata.api.on_demand import (
     correct,
     corrections,
     dlq,
+    erase,
     expectations,
     explain,
     forecast,
@@ -271,6 +272,15 @@ class Pipeline:
             What left, by table (`rows`), what the search behind it found (`proof`), and the run (`result`).
         """
         return amendments.erase_records(self.loaded, erasure, options or RunOptions())
+
+    def erase_check(self, key: Mapping[str, str], texts: Sequence[str] = ()) -> tuple[int, list[str]]:
+        """Search the state and the outputs for values: how many were looked for, and the files that hold one. Raises Usage before the first run.
+
+        Args:
+            key: Values by column, as an erasure names them.
+            texts: Texts that are found wherever they are.
+        """
+        return erase.check(self.loaded, key, texts)
 
     def dlq_retry(self, group: str, options: RunOptions) -> RunResult:
         """A run that admits the suppressed records again. Raises Usage where no group of that name is suppressed, and Failure."""

@@ -106,7 +106,7 @@ def _told(node: Node, name: str) -> list[Column]:
 
 
 def with_hashes(before: Mapping[str, Any], found: Mapping[str, tuple[Sequence[str], Sequence[str]]]) -> dict[str, Any]:
-    """What the ledger tells of kept out records, by source, with further hashes: by source the columns and the hashes."""
+    """The kept out records in the ledger, by source, with further hashes: by source the columns and the hashes."""
     told = {name: dict(columns) for name, columns in before.items()}
     for name, (columns, hashes) in found.items():
         at = "\0".join(columns)

@@ -48,7 +48,7 @@ class Removal:
         removed = self._tables() + self._orphans() + self._ledger() + sum(map(self._output, self._published()))
         for node in self.plan.of_kind("output"):
             self._database(cast("Output", node.operator).config)
-        found = [] if values is None else [*self._found(values)]
+        found = [] if values is None else [*self.holding(values)]
         told = {
             "epoch": int(self.head.counters[PENDING]["epoch"]), "at": datetime.now(UTC).isoformat(timespec="seconds"), "removed_files": removed,
             "searched_values": None if values is None else len(values), "found": len(found), "files": found[:20],
@@ -115,7 +115,7 @@ class Removal:
         except DatabaseError as error:
             raise StorageError(table.shown, str(error)) from None
 
-    def _found(self, values: Values) -> Iterator[str]:
+    def holding(self, values: Values) -> Iterator[str]:
         """Files of the state and of outputs that still hold a value."""
         search = Search(values)
         yield from search.files(folder_at(self.state.root, self.state.connection))

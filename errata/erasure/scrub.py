@@ -68,6 +68,7 @@ class Scrub:
     paths: Collection[str]
     values: Values = field(default_factory=Values)
     tables: dict[str, TableScrub] = field(default_factory=dict)
+    _dry: bool = False
 
     def look(self) -> None:
         """Find what has to leave. Nothing is changed."""
@@ -162,10 +163,11 @@ class Scrub:
 
     # -- doing it
 
-    def scrub(self) -> dict[str, TableScrub]:
-        """Let the rows and values leave all tables, in new versions of them."""
+    def scrub(self, *, dry: bool = False) -> dict[str, TableScrub]:
+        """Let the rows and values leave all tables, in new versions of them. A dry one only counts them."""
+        self._dry = dry
         for path, _ in self._changelogs():
-            self.table(path).rewrite(self._changelog_change(path))
+            self._rewrite(path, self._changelog_change(path))
         for path in sorted(self.paths):
             if path.startswith("state/") and self.table(path).exists():
                 self._scrub_state(path)
@@ -173,6 +175,13 @@ class Scrub:
             live = live_of(gathered(op_rows(self.table(TRIGGERS))))
             self._keep(TRIGGERS, lambda rows: rows.join(live, IDENTITY, "semi"))
         return self.tables
+
+    def _rewrite(self, path: str, change: Change) -> None:
+        if not self._dry:
+            self.table(path).rewrite(change)
+            return
+        for rows in self.table(path).stored_rows():
+            change(rows)
 
     def _changelog_change(self, path: str) -> Change:
         found = self.tables[path]
@@ -254,7 +263,7 @@ class Scrub:
             found.dropped += rows.height - kept.height
             return stored.take(kept["__at"].sort().cast(pl.Int64).rechunk().to_arrow())
 
-        self.table(path).rewrite(change)
+        self._rewrite(path, change)
 
 
 def _with_state(rows: pl.DataFrame) -> pl.DataFrame:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from errata.cli.completion import source_names
-from errata.cli.console import NOTHING_CHANGED, rows_answer
+from errata.cli.console import NOTHING_CHANGED, Console, rows_answer
 from errata.cli.help import Command
 from errata.cli.loading import known_node, load_pipeline
 from errata.cli.parameters import (
@@ -34,6 +34,8 @@ from errata.rendering.progress import progress
 @option("--reason", metavar="TEXT", help="Why; stored with the record of the erasure.")
 @option("--by", metavar="NAME", help="Who erases [default: the user of this process].")
 @option("--keep-out", is_flag=True, help="Leave the records out of later runs where an input file holds them.")
+@option("--check", is_flag=True, help="Erase nothing; search the state and the outputs for the values of --key and --value.")
+@option("--value", "texts", metavar="TEXT", multiple=True, env="VALUE", help="With --check: a text to look for; repeat for more.")
 @option("--reopen", is_flag=True, help="Let rows of closed periods change.")
 @option("--dry-run", is_flag=True, help="Show what would leave, change nothing.")
 @option("--wait", is_flag=True, help="Wait for another run's lock.")
@@ -48,9 +50,16 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, source: str 
       errata erase pipeline.yaml --key customer=anna --reason 'request 17' --dry-run
     The records of one source for which a condition is true:
       errata erase pipeline.yaml --node orders --where 'email == "anna@example.org"' --reason 'request 17'
+    Whether anything still holds a value, later:
+      errata erase pipeline.yaml --check --key customer=anna --value anna@example.org
     """
     console = console_of(quiet, verbose, no_color)
+    checks, texts = words.pop("check"), words.pop("texts")
     key, where, reason = pairs(words.pop("key"), "column"), words.pop("where"), words.pop("reason")
+    if checks:
+        return _check(console, words, key, texts, format)
+    if texts:
+        raise click.UsageError("--value goes with --check", click.get_current_context())
     if bool(key) == bool(where):
         raise click.UsageError("give either --key COLUMN=VALUE or --where CXL", click.get_current_context())
     if not reason:
@@ -69,6 +78,16 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, source: str 
     code = console.end_of_run(done.result)
     console.note(f"Searched for {done.proof['searched_values']:,} values of these records alone: {_found(done.proof)}")
     return Exit.VIOLATION if done.proof["found"] else code
+
+
+def _check(console: Console, words: dict[str, Any], key: Mapping[str, str], texts: tuple[str, ...], format: str) -> int:
+    """Search, and answer with the files that hold a value."""
+    if not key and not texts:
+        raise click.UsageError("--check needs values to look for: --key COLUMN=VALUE or --value TEXT", click.get_current_context())
+    count, files = load_pipeline(console, words).erase_check(key, texts)
+    rows_answer(console, ({"file": file} for file in files), format, ("file",), lead=("file",))
+    console.note(f"Searched for {count:,} values: {f'{len(files):,} files hold one' if files else 'no file of the state or of an output holds one'}")
+    return Exit.VIOLATION if files else Exit.CLEAN
 
 
 def _found(proof: Mapping[str, Any]) -> str:

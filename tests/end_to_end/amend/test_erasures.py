@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from errata.core.failures import Stopped
@@ -219,7 +222,7 @@ def entries_head(ledger: Ledger) -> Entry:
     return head
 
 
-@pytest.mark.parametrize("merge", [KEYED, PLACED])
+@pytest.mark.parametrize("merge", [KEYED, pytest.param(PLACED, marks=pytest.mark.deep)], ids=["keyed", "placed"])
 def test_records_that_a_file_still_holds_stay_out(small: Folder, tmp_path: Path, merge: str) -> None:
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", small.text("pipeline.yaml").replace(KEYED, merge))
@@ -241,3 +244,40 @@ def test_records_that_a_file_still_holds_stay_out(small: Folder, tmp_path: Path,
     folder.run(full_refresh=True)
     assert [row["id"] for row in folder.load().show("orders")] == [5, 6]
     assert holding(folder.path, ["annabella"]) == []
+
+
+def test_files_beside_the_tables_are_cleared(small: Folder, tmp_path: Path) -> None:
+    folder = copied(small, tmp_path / "one")
+    state = folder.path / ".errata/small"
+    (state / "run.log").write_text("annabella was here\n")
+    (state / "events.jsonl.gz").write_bytes(gzip.compress(b'{"name": "annabella"}\n'))
+    (state / "events.jsonl.zst").write_bytes(pa.compress(b'{"name": "annabella"}\n', "zstd", asbytes=True))
+    pq.write_table(pa.table({"name": ["annabella"]}), state / "rows.parquet", compression="zstd")
+    erased(folder)
+    check_whole(folder)
+    assert (state / "run.log").read_text() == "(erased) was here\n"
+    assert gzip.decompress((state / "events.jsonl.gz").read_bytes()) == b'{"name": "(erased)"}\n'
+
+
+def test_a_later_search_finds_what_came_back(without_anna: Folder, tmp_path: Path) -> None:
+    folder = copied(without_anna, tmp_path / "one")
+    pipeline = str(folder.path / "pipeline.yaml")
+    assert command("erase", pipeline, "--check", "--key", "customer=annabella")[0] == 0
+    (folder.path / ".errata/small/later.log").write_text("annabella\n")
+    code, told, _ = command("erase", pipeline, "--check", "--key", "customer=annabella", "--format", "jsonl")
+    assert (code, told) == (5, '{"file":"later.log"}\n')
+
+
+def test_what_an_erasure_says_does_not_name_the_record(small: Folder, tmp_path: Path) -> None:
+    folder = copied(small, tmp_path / "one")
+    pipeline = str(folder.path / "pipeline.yaml")
+    code, _, told = command("erase", pipeline, "--key", "customer=annabella", "--reason", "annabella asked", "--engine", "sail", "-q")
+    assert code == 64
+    assert "quotes an erased value" in told
+    code, told, _ = command("erase", pipeline, "--where", 'customer == "annabella"', "--reason", "asked", "--dry-run", "--engine", "sail", "-q", "--format", "jsonl")
+    assert code == 0
+    assert '"changelog/orders"' in told
+    assert holding(folder.path, ["annabella"])
+    folder.load().erase(Erasure("asked", "the office", where='customer == "annabella"'), SAIL)
+    check_whole(folder)
+    assert command("erase", pipeline, "--key", "customer=annabella", "--reason", "again", "--engine", "sail", "-q")[0] == 64
