@@ -55,7 +55,7 @@ def reopened_nodes(plan: Plan, options: RunOptions) -> dict[str, str]:
     return dict.fromkeys(nodes, "closed periods are reopened")
 
 
-def guard_closed(plan: Plan, options: RunOptions, run: RunState, prior: Entry | None) -> LateChanges:
+def guard_closed(plan: Plan, options: RunOptions, run: RunState, prior: Entry | None, *, erases: bool = False) -> LateChanges:
     """Stop a run that would change rows of closed periods.
 
     Args:
@@ -63,6 +63,7 @@ def guard_closed(plan: Plan, options: RunOptions, run: RunState, prior: Entry | 
         options: The options of the run.
         run: The run, which has computed its rows.
         prior: The last committed epoch, also one that a full refresh replaces; None before the first run.
+        erases: Whether the run is an erasure, after which no row may say what it erases.
 
     Returns:
         How many rows of closed periods change, since they were reopened, and how many are booked.
@@ -80,6 +81,9 @@ def guard_closed(plan: Plan, options: RunOptions, run: RunState, prior: Entry | 
             raise Stopped(f"output '{node.name}' has closed periods, which a full refresh would publish again", help="--reopen lets it")
         if options.full_refresh:
             continue
+        if not options.reopen and output.keeps_periods and erases:
+            told = f"output '{node.name}' keeps what it published of closed periods, and an erasure leaves nothing of a record"
+            raise Stopped(told, help="--reopen publishes closed periods again", told=told)
         if not options.reopen and output.keeps_periods:
             _require_columns(node, prior, output)
             booked[node.name] = _booked(run, node, output)

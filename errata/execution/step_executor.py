@@ -210,7 +210,7 @@ class StepExecutor:
             case GuardStep():
                 judge(self.epoch.plan, self.epoch.options, self.run, self.files, self.settled.collateral)
                 stop_where_failing(self.epoch.plan, self.run)
-                self.late = guard_closed(self.epoch.plan, self.epoch.options, self.run, self.epoch.prior)
+                self.late = guard_closed(self.epoch.plan, self.epoch.options, self.run, self.epoch.prior, erases=self.epoch.erases)
             case OutputStep():
                 self._stage(step)
             case CommitStep():

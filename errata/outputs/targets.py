@@ -191,7 +191,10 @@ class Targets:
             return lambda path: path
         runs = cache(history)
         reserved = frozenset({*wanted, *self.outputs.values()})
-        return FreeNames(config.unique_suffix_width, lambda path: bool(self._foreign([path], head, runs)), _names_before(node, self.places, head, tables=False), reserved)
+        before = _names_before(node, self.places, head, tables=False)
+        refused = self._occupied(list(before.values()))
+        kept = {path: name for path, name in before.items() if name not in refused}
+        return FreeNames(config.unique_suffix_width, lambda path: bool(self._foreign([path], head, runs)), kept, reserved)
 
     def _refuse(self, name: str, present: Sequence[Place], head: Entry | None, history: History) -> None:
         if self.configs[name].if_exists == "error" and (found := self._foreign(present, head, history)):
@@ -239,8 +242,12 @@ class Targets:
     def moved(self, plan: Plan, head: Entry) -> set[str]:
         """The outputs, and "dlq", that the last epoch wrote elsewhere than they are written now."""
         written = [(node, head.nodes.get(node.name, {}).get("files", [])) for node in file_outputs(plan)]
-        found = {node.name for node, entries in written if entries and not self._at_its_path(node, entries[0])}
+        found = {node.name for node, entries in written if entries and (not self._at_its_path(node, entries[0]) or self._was_refused(node, entries))}
         return found if self._dlq_at_its_path(head) else {*found, "dlq"}
+
+    def _was_refused(self, node: Node, entries: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether somebody else's object took a name of an output, which may have another one."""
+        return self.configs[node.name].if_exists == "unique_suffix" and bool(self._occupied([self.places / entry["path"] for entry in entries]))
 
     def changes(self, plan: Plan, head: Entry) -> OutputChanges:
         """The outputs, and `dlq`, that moved since the last epoch, and the outputs whose files changed or are gone."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -9,14 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
 from errata.core.diagnostics import PipelineErrors
-from errata.core.failures import Stopped, Usage
+from errata.core.failures import Exit, Stopped, Usage
 from errata.core.options import Correction, RunOptions
+from tests.support.databases import Database
 from tests.support.examples import examples
-from tests.support.pipelines import Folder
+from tests.support.killing import kill_points
+from tests.support.pipelines import Folder, command, standing_in
 
 MONTHS = ("2026-08", "2026-09", "2026-10", "2026-11")
 SOURCE = """
@@ -204,6 +208,104 @@ def test_a_difference_that_no_column_holds_is_rejected(tmp_path: Path) -> None:
     assert booked(made) == []
     assert [(row["category"], row["stage"]) for row in made.load().dlq_list()] == [("figure_overflow", "output:rows")] * 2
     assert made.violations() == []
+
+
+# -- where the rows go
+
+
+TABLES = ROWS.replace("v, n]", "v]") + """
+  - type: output
+    name: table
+    input: bookings
+    config: { name: table, type: delta, path: table, exclude: [n], closed: { when: 'month < "OPEN"', late: book, into: { month: "OPEN" }, figures: [v] } }
+  - type: output
+    name: mirror
+    input: bookings
+    config: { name: mirror, type: sql, connection: shop, table: mirror, exclude: [n], closed: { when: 'month < "OPEN"', late: book, into: { month: "OPEN" }, figures: [v] } }
+  - type: output
+    name: lines
+    input: bookings
+    config:
+      name: lines
+      type: json
+      path: lines.jsonl
+      options: { format: ndjson }
+      preserve_nulls: true
+      exclude: [n]
+      with_provenance: true
+      sort_order: [month, { field: id, order: desc }]
+      closed: { when: 'month < "OPEN"', late: book, into: { month: "OPEN" }, figures: [v] }
+"""
+NAMES = ("id", "month", "region", "v", "booked.as", "booked.month", "booked.epoch")
+
+
+def tabled(path: Path) -> tuple[Folder, Database]:
+    made, database = Folder(path), Database.new("sqlite", path)
+    opened(made, "2026-10", TABLES.replace("path: rows.csv,", "path: rows.csv, exclude: [n],", 1))
+    deliver(made, {1: ("2026-09", "west", 10), 2: ("2026-10", "west", 20), 3: ("2026-08", "north", 5)})
+    made.run()
+    deliver(made, {1: ("2026-09", "west", 12), 2: ("2026-10", "east", 20), 3: ("2026-10", "north", 5), 4: ("2026-08", "north", 1)})
+    return made, database
+
+
+def everywhere(made: Folder, database: Database) -> list[list[tuple[Any, ...]]]:
+    """The rows of each output, sorted, as texts."""
+    files = [tuple(row[name] or None for name in NAMES) for row in made.rows("rows.csv")]
+    delta = [tuple(row[name] for name in NAMES) for row in DeltaTable(str(made.path / "table")).to_pyarrow_table().to_pylist()]
+    columns = ", ".join(json.dumps(name) for name in NAMES)
+    mirror = list(database.ask(f"SELECT {columns} FROM mirror"))
+    lines = [tuple(row[name] for name in NAMES) for row in map(json.loads, made.text("lines.jsonl").splitlines())]
+    return [sorted([tuple("" if value is None else str(Decimal(str(value)).normalize()) if at == 3 else str(value) for at, value in enumerate(row)) for row in rows]) for rows in (files, delta, mirror, lines)]
+
+
+def test_tables_mirrors_and_lines_have_the_same_rows(tmp_path: Path) -> None:
+    made, database = tabled(tmp_path)
+    made.run()
+    files, *others = everywhere(made, database)
+    assert len(files) == 7
+    assert all(rows == files for rows in others)
+    lines = [json.loads(line) for line in made.text("lines.jsonl").splitlines()]
+    assert [(row["month"], row["id"], row["booked.as"]) for row in lines] == [
+        ("2026-08", 3, None), ("2026-09", 1, None), ("2026-10", 4, "entry"), ("2026-10", 3, None), ("2026-10", 3, "reversal"), ("2026-10", 2, None), ("2026-10", 1, "difference"),
+    ]  # fmt: skip
+    assert [row["provenance.epoch"] for row in lines] == [1, 1, 2, 2, 2, 2, 2]
+    assert made.violations() == []
+
+
+@pytest.mark.deep
+def test_a_run_that_books_may_die_at_every_step(tmp_path: Path) -> None:
+    made, database = tabled(tmp_path / "made")
+    points = kill_points(made, Folder.run, tmp_path / "killed")
+    expected = everywhere(made, database)[0]
+    for point in points:
+        point.folder.run()
+        assert sorted(tuple("" if not row[name] else str(Decimal(row[name]).normalize()) if name == "v" else row[name] for name in NAMES) for row in point.folder.rows("rows.csv")) == expected, point.moment
+        assert point.folder.violations() == []
+
+
+@pytest.mark.parametrize("engine", ["sail", pytest.param("spark", marks=pytest.mark.deep)])
+def test_both_engines_book_the_same(engine: str, tmp_path: Path) -> None:
+    made = Folder(tmp_path, engine)
+    opened(made, "2026-10", ROWS + REPORT)
+    deliver(made, {1: ("2026-09", "west", 10), 2: ("2026-10", "west", 20), 3: ("2026-08", "north", 5)})
+    made.run()
+    deliver(made, {1: ("2026-09", "west", 12), 2: ("2026-09", "west", 20), 3: ("2026-11", "north", 5)})
+    made.run()
+    assert made.text("report.csv").splitlines()[1:] == [
+        "2026-08,north,5.00,,,", "2026-09,west,10.00,,,", "2026-11,north,5.00,,,", "2026-10,north,-5.00,reversal,2026-08,2", "2026-10,west,22.00,difference,2026-09,2",
+    ]  # fmt: skip
+    assert booked(made) == ["1,2026-10,west,2.00,0,difference,2026-09,2", "2,2026-10,west,20.00,1,entry,2026-09,2", "3,2026-10,north,-5.00,-1,reversal,2026-08,2"]
+
+
+def test_an_erasure_publishes_closed_periods_again(folder: Folder) -> None:
+    deliver(folder, {1: ("2026-09", "west", 12), 2: ("2026-10", "west", 20), 3: ("2026-08", "north", 5)})
+    folder.run()
+    deliver(folder, {1: ("2026-09", "west", 12), 2: ("2026-10", "west", 20)})
+    with standing_in(folder.path):
+        words = ("erase", "pipeline.yaml", "--engine", "sail", "--key", "id=3", "--reason", "asked for", "--quiet")
+        assert command(*words)[0] == Exit.STOPPED
+        assert command(*words, "--reopen")[0] == 0
+    assert folder.text("rows.csv").splitlines()[1:] == ["1,2026-09,west,12.00,1,,,", "2,2026-10,west,20.00,1,,,"]
 
 
 # -- the list

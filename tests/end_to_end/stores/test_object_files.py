@@ -113,6 +113,22 @@ def test_an_object_that_came_meanwhile_is_not_replaced(lake: Lake) -> None:
     assert lake.folder.violations() == []
 
 
+def test_a_name_that_was_refused_is_not_used_again(lake: Lake) -> None:
+    lake.pipeline(output=", if_exists: unique_suffix")
+    lake.faults.before = lambda request: lake.bucket.put("out/report.csv", "theirs") if request.headers.get("if-none-match") == "*" else None
+    with pytest.raises(StorageFailed, match="E641"):
+        lake.run()
+    lake.faults.before = lambda _: None
+    assert lake.run().committed
+    assert lake.run().committed is False
+    lake.bucket.put("in/a.csv", "id,amount\n1,10\n")
+    lake.run()
+    assert lake.report("out/report-1.csv") == ROWS[:1]
+    assert lake.bucket.get("out/report.csv") == b"theirs"
+    assert lake.bucket.listed("out/") == ["out/report-1.csv", "out/report.csv"]
+    assert lake.folder.violations() == []
+
+
 def test_all_files_of_a_pipeline_may_be_objects(lake: Lake) -> None:
     uri = lake.bucket.uri
     lake.pipeline(
