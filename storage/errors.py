@@ -30,6 +30,7 @@ FILE_TROUBLE = ("Parquet error", "Object Store error", "FAILED_READ_FILE", "is n
 ARROW_PREFIX = "C Data interface error: "
 """Prefix that Arrow adds to errors that it passes from one library to another."""
 _QUERY = re.compile(r"(https?://[^\s?]+)\?\S*")
+_NO_S3 = re.compile(r"(ClassNotFoundException|NoClassDefFoundError).*(S3AFileSystem|software[./]amazon)|No FileSystem for scheme \"?s3")
 NO_EXECUTORS = "no executor"
 ENDED = ("StatusCode.UNAVAILABLE", "SparkContext was shut down", "stopped SparkContext", "INVALID_HANDLE.SESSION")
 """Words in the message of an engine that has ended, or that restarted without the session."""
@@ -169,6 +170,14 @@ class EngineUnavailable(OutsideError):
     def too_little(cls, has: str, command: str, needed: str) -> "EngineUnavailable":
         """Return the error for a resource limit of the system that is too low for tables or an engine."""
         return cls(f"the system lets this process have {has} (`{command}`), and it needs {needed}", (f"raise the limit, or lift it with `{command} unlimited`",))
+
+    @classmethod
+    def without_s3(cls, cause: str) -> "EngineUnavailable | None":
+        """Return the error for Spark whose driver or executors lack jars for S3, by the text of a failure. None for other failures."""
+        if _NO_S3.search(cause) is None:
+            return None
+        ways = ('a cluster and a Spark Connect server need them on every machine: docs/how-to/deploy.md, "State on S3"', "run with `--engine sail`, which needs none")
+        return cls("Apache Spark has no jars for S3", ways)
 
     @classmethod
     def gone(cls, cause: str) -> "EngineUnavailable | None":

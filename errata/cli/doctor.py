@@ -16,7 +16,7 @@ from storage.engines.machine import machine_memory
 from storage.engines.private_port import filters_work, others_logged_on
 from storage.engines.spark.jars import DELTA_VERSION, cache_folder, found_jars
 from storage.engines.spark.java import OLDEST_JAVA, any_java
-from storage.engines.spark.user_jars import RECIPE, jars_missing
+from storage.engines.spark.user_jars import NEEDED_BY_S3, RECIPE, jars_missing
 from storage.uris import on_s3, settings_missing, settings_refused
 
 Row = Mapping[str, str]
@@ -137,7 +137,7 @@ def _s3(java: Row) -> Iterator[Row]:
         yield _row("s3 claim", "missing", "obstore is not installed", "pip install 'errata[objects]'")
     if java["verdict"] == "ok":
         lacking = jars_missing()
-        yield _row("s3 for spark", "warning" if lacking else "ok", lacking or "hadoop-aws", f"see {RECIPE}; or use --engine sail, which needs no jar")
+        yield _row("s3 for spark", "warning" if lacking else "ok", lacking or ", ".join(NEEDED_BY_S3), f"see {RECIPE}; or use --engine sail, which needs no jar")
 
 
 def _folders() -> Iterator[Row]:

@@ -39,7 +39,7 @@ def _outside(error: BaseException, console: Console) -> int:
     if isinstance(error, engine_failures()):
         if lost := unreadable(str(error)):
             return _stopped(console, lost, "", Exit.STORAGE)
-        error = EngineUnavailable.gone(str(error)) or error
+        error = EngineUnavailable.gone(str(error)) or EngineUnavailable.without_s3(str(error)) or error
     if isinstance(error, EngineUnavailable):
         return _stopped(console, error.reason, "; or ".join(error.ways_out), Exit.STORAGE, next_step=AGAIN if error.again else REPAIR)
     if isinstance(error, OptionError):

@@ -317,12 +317,15 @@ class ChangelogTable:
         """Make the next version of the table. One durable step. Raises `Overtaken` where another run made a version meanwhile.
 
         A commit of delta-rs fails when its version exists. A commit of an engine may land after another run's, or not at all where it has no rows.
+        An engine may also fail after its commit has landed. That version is taken away by the next run, as those of other failed runs.
         """
         before = table.version()
         try:
             durable.step(f"{name}:{self.label}", action)
         except engine_failures(CommitFailedError) as problem:
-            if self._writer and DeltaTable(self.uri).version() > before:
+            now = DeltaTable(self.uri)
+            landed = now.version() - before
+            if self._writer and (landed > 1 or (landed == 1 and not (by_engine and self._is_own(now)))):
                 raise Overtaken(self.uri) from problem
             raise
         table.update_incremental()
@@ -332,8 +335,11 @@ class ChangelogTable:
 
     def _is_foreign(self, table: DeltaTable) -> bool:
         """Return whether another run signed the newest commit."""
-        signed = str(table.history(1)[0].get("userMetadata") or "")
-        return SIGNATURE in signed and not signed.endswith(f"{SIGNATURE}{self._writer}")
+        return SIGNATURE in _signature(table) and not self._is_own(table)
+
+    def _is_own(self, table: DeltaTable) -> bool:
+        """Return whether this run signed the newest commit."""
+        return _signature(table).endswith(f"{SIGNATURE}{self._writer}")
 
     def _signed(self, epoch: int) -> str:
         """Return the signature of a commit: the epoch and the run."""
@@ -464,6 +470,10 @@ class ChangelogTable:
     def _placements(self, table: DeltaTable | None) -> list[Placement]:
         stored = table.schema().fields if table else []
         return in_place(stored) if self._raw else place(stored, self._columns)
+
+
+def _signature(table: DeltaTable) -> str:
+    return str(table.history(1)[0].get("userMetadata") or "")
 
 
 def _stamped(rows: pa.Table, epoch: int) -> pa.Table:

@@ -24,9 +24,8 @@ def buckets() -> Iterator[None]:
         yield
 
 
-def in_turn(number: int, *, most: int, changes: int) -> None:
-    """One random pipeline whose engine changes at random after each step, and at least once; the full runs are made on Sail."""
-    chance = random.Random(number)
+def story_of(number: int, *, most: int, changes: int) -> Story:
+    """A random pipeline by its number."""
     asked: list[Story] = []
 
     @seed(number)
@@ -36,7 +35,12 @@ def in_turn(number: int, *, most: int, changes: int) -> None:
         asked.append(story)
 
     drawn()
-    story = asked[-1]  # the first example is the simplest pipeline there is, whatever the seed
+    return asked[-1]  # the first example is the simplest pipeline there is, whatever the seed
+
+
+def in_turn(number: int, *, most: int, changes: int) -> None:
+    """One random pipeline whose engine changes at random after each step, and at least once; the full runs are made on Sail."""
+    chance, story = random.Random(number), story_of(number, most=most, changes=changes)
     engines = [chance.choice(["sail", "spark"]) for _ in story.steps]
     if len(set(engines)) == 1:
         engines[-1] = "spark" if engines[0] == "sail" else "sail"

@@ -32,7 +32,7 @@ class Broken(AssertionError):
     """What a later run wrote is not what a full run writes."""
 
 
-def walk(story: Story, engine: str = "sail", turns: Sequence[str] = ()) -> None:
+def walk(story: Story, engine: str = "sail", turns: Sequence[str | EngineOptions] = ()) -> None:
     """Run each step and compare; at last look for violations of the invariants. Raises Broken.
 
     `turns` are the engines of the steps, where they are not all that of the full runs.
@@ -74,13 +74,9 @@ class Walker:
         before = self.folder.state_files()
         if self._run().committed or self.folder.state_files() != before:
             raise Broken("a run without any change did something")
-        wrong = [row for row in self._project().verify(recompute=audited, engine=self._engine) if row["verdict"] != "ok"]
+        wrong = [row for row in self._project().verify(recompute=audited, engine=self.folder.engine_options) if row["verdict"] != "ok"]
         if wrong:
             raise Broken(f"verify: {wrong}")
-
-    @property
-    def _engine(self) -> EngineOptions:
-        return EngineOptions(self.folder.engine)
 
     def _project(self) -> errata.Pipeline:
         return self.folder.load(**({"channel": CHANNEL} if self.pipeline.channel else {}))
@@ -89,7 +85,7 @@ class Walker:
         return self._project().run(self._options(**changed))
 
     def _options(self, **changed: Any) -> RunOptions:
-        return RunOptions(engine=self._engine, max_retract_share=1.0, **changed)
+        return RunOptions(engine=self.folder.engine_options, max_retract_share=1.0, **changed)
 
     def _act(self, step: Step, elsewhere: Path) -> errata.RunResult:
         if step.act == "kill":
@@ -103,7 +99,7 @@ class Walker:
             return self._there_and_back(step.at) or result
         elif step.act == "compact":
             self.kept = self._project().head_epoch() if step.at % 2 else self.kept
-            list(self._project().compact(self.kept if step.at % 2 else None, self._engine))
+            list(self._project().compact(self.kept if step.at % 2 else None, self.folder.engine_options))
         elif step.act == "twice":
             return self._run()
         return result

@@ -46,8 +46,13 @@ class Folder:
     """A project's folder. `engine` is the engine of its runs."""
 
     path: Path
-    engine: str = "sail"
+    engine: str | EngineOptions = "sail"
     options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def engine_options(self) -> EngineOptions:
+        """The engine as an option of runs."""
+        return EngineOptions(self.engine) if isinstance(self.engine, str) else self.engine
 
     def write(self, name: str, text: str) -> None:
         """Write a file below the folder."""
@@ -73,7 +78,7 @@ class Folder:
 
     def run(self, **changed: Any) -> errata.RunResult:
         """Run the pipeline."""
-        given = {"engine": EngineOptions(self.engine), "max_retract_share": 1.0, **self.options, **changed}
+        given = {"engine": self.engine_options, "max_retract_share": 1.0, **self.options, **changed}
         return self.load().run(RunOptions(**given))
 
     def text(self, name: str) -> str:

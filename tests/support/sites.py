@@ -9,7 +9,6 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from errata.api.pipeline import stored
-from errata.core.options import EngineOptions
 from errata.ui.guard import Access
 from errata.ui.jobs import Jobs
 from errata.ui.reader import Reader
@@ -32,7 +31,7 @@ class Visit:
         self.reader = Reader(file, self.folder.load, lambda: stored(file))
         self.access = Access(PORT)
         self.jobs = Jobs(self.reader.work)
-        self.site = Site(self.reader, self.access, self.writes, EngineOptions(self.folder.engine), "pipeline.yaml", self.jobs)
+        self.site = Site(self.reader, self.access, self.writes, self.folder.engine_options, "pipeline.yaml", self.jobs)
         self.client = TestClient(application(self.site), base_url=f"http://127.0.0.1:{PORT}", cookies={self.access.cookie: self.access.secret}, follow_redirects=False)
 
     def page(self, path: str, status: int = 200, **query: Any) -> Page:

@@ -10,15 +10,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from storage.engines.choice import EngineChoice, has_session
-from storage.engines.spark.jars import found_jars, spark_home
+from storage.engines.spark.jars import spark_home
 from storage.errors import EngineUnavailable
 from storage.uris import on_s3
 
-__all__ = ["RECIPE", "UserJars", "jars_missing", "require_jars", "user_jars"]
+__all__ = ["NEEDED_BY_S3", "RECIPE", "UserJars", "jars_missing", "require_jars", "user_jars"]
 
 JARS, CLASS_PATH, PACKAGES = "spark.jars", "spark.driver.extraClassPath", "spark.jars.packages"
 SEPARATORS = {JARS: ",", CLASS_PATH: os.pathsep}
 HADOOP_AWS = "hadoop-aws"
+NEEDED_BY_S3 = (HADOOP_AWS, "bundle", "analyticsaccelerator-s3")
+"""The jars for S3. Maven's packages know what they need; files have to be named each."""
 RECIPE = 'docs/how-to/deploy.md, "State on S3"'
 OPTIONS = {"--jars": JARS, "--driver-class-path": CLASS_PATH, "--packages": PACKAGES}
 
@@ -45,8 +47,12 @@ class UserJars:
 
     def mentions(self, artifact: str) -> bool:
         """Return whether the user's jars include an artifact, by file name or in a folder of the class path."""
-        named = [part for name, text in self.settings.items() for part in text.split(SEPARATORS.get(name, ","))]
+        named = [part for name, separator in SEPARATORS.items() for part in self.settings.get(name, "").split(separator)]
         return any(artifact in Path(part).name or _holds(part, artifact) for part in named if part)
+
+    def fetches(self, artifact: str) -> bool:
+        """Return whether Spark fetches an artifact with all that it needs (`--packages`)."""
+        return f":{artifact}:" in self.settings.get(PACKAGES, "")
 
 
 def user_jars(home: Path) -> UserJars:
@@ -93,9 +99,13 @@ def _holds(part: str, artifact: str) -> bool:
 def jars_missing() -> str:
     """Return what Spark in a JVM of this process lacks for S3. Empty where nothing is missing."""
     home = spark_home()
-    ours = any(HADOOP_AWS in jar.name for jar in found_jars())
-    found = ours or user_jars(home).mentions(HADOOP_AWS) or _holds(str(home / "jars"), HADOOP_AWS)
-    return "" if found else f"Apache Spark needs the jar {HADOOP_AWS} for S3, and nothing names it"
+    given = user_jars(home)
+    if given.fetches(HADOOP_AWS):
+        return ""
+    missing = [name for name in NEEDED_BY_S3 if not given.mentions(name) and not _holds(str(home / "jars"), name)]
+    if not missing:
+        return ""
+    return f"Apache Spark needs {', '.join(missing)} for S3, and nothing names {'it' if len(missing) == 1 else 'them'}"
 
 
 def require_jars(choice: EngineChoice, places: Iterable[str]) -> None:
@@ -105,5 +115,5 @@ def require_jars(choice: EngineChoice, places: Iterable[str]) -> None:
         return
     missing = jars_missing()
     if missing:
-        ways = (f'give them with PYSPARK_SUBMIT_ARGS="--jars …" or spark-defaults.conf ({RECIPE})', "run with `--engine sail`, which needs none")
+        ways = (f'give the jars with PYSPARK_SUBMIT_ARGS="--jars …" or spark-defaults.conf ({RECIPE})', "run with `--engine sail`, which needs none")
         raise EngineUnavailable(f"{place}: {missing}", ways)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from errata.core.options import EngineOptions, RunOptions
+from errata.core.options import RunOptions
 from tests.support.pipelines import Folder
 
 PIPELINE = """\
@@ -178,7 +178,7 @@ def test_a_revert_brings_back_what_a_file_of_another_name_said(folder: Folder) -
     before = folder.text("out.csv")
     laid_out(folder, {"day2": ["1,1", "2,0", "9,5"]})
     folder.run()
-    folder.load().revert(1, RunOptions(engine=EngineOptions(folder.engine)))
+    folder.load().revert(1, RunOptions(engine=folder.engine_options))
     assert folder.text("out.csv") == before
     assert not folder.run().committed
     assert folder.violations() == []

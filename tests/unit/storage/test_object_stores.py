@@ -73,7 +73,7 @@ def test_spark_without_the_jar_for_s3_is_not_started(monkeypatch: pytest.MonkeyP
     spark = EngineChoice("spark")
     for choice, place in ((EngineChoice("sail"), PLACE), (EngineChoice("spark", remote="sc://here"), PLACE), (spark, "/somewhere")):
         require_jars(choice, [place])
-    with pytest.raises(EngineUnavailable, match="s3://bucket/state: Apache Spark needs the jar hadoop-aws") as missing:
+    with pytest.raises(EngineUnavailable, match="s3://bucket/state: Apache Spark needs hadoop-aws, bundle, analyticsaccelerator-s3 for S3, and nothing names them") as missing:
         require_jars(spark, [PLACE])
     assert missing.value.ways_out[1] == "run with `--engine sail`, which needs none"
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--packages org.apache.hadoop:hadoop-aws:3.5.0 pyspark-shell")
@@ -85,7 +85,27 @@ def test_spark_without_the_jar_for_s3_is_not_started(monkeypatch: pytest.MonkeyP
     with pytest.raises(EngineUnavailable):
         require_jars(spark, [PLACE])
     (tmp_path / "jars/hadoop-aws-3.5.0.jar").touch()
+    (tmp_path / "jars/analyticsaccelerator-s3-1.3.1.jar").touch()
+    with pytest.raises(EngineUnavailable, match="Apache Spark needs bundle for S3, and nothing names it"):
+        require_jars(spark, [PLACE])
+    (tmp_path / "jars/bundle-2.35.4.jar").touch()
     require_jars(spark, [PLACE])
+
+
+@pytest.mark.parametrize(
+    ("said", "means"),
+    [
+        ("java.lang.RuntimeException: java.lang.ClassNotFoundException: Class org.apache.hadoop.fs.s3a.S3AFileSystem not found", True),
+        ("java.lang.NoClassDefFoundError: software/amazon/awssdk/core/exception/SdkException", True),
+        ('org.apache.hadoop.fs.UnsupportedFileSystemException: No FileSystem for scheme "s3"', True),
+        ("java.nio.file.AccessDeniedException: s3://bucket/state: getFileStatus on S3AFileSystem: Forbidden", False),
+        ("java.lang.ClassNotFoundException: com.example.Function", False),
+    ],
+)
+def test_an_engine_without_jars_for_s3_is_known_by_what_it_says(said: str, means: bool) -> None:
+    found = EngineUnavailable.without_s3(f"[INTERNAL] something\n{said}\n  at x.y(Z.java:1)")
+    assert (found is not None) == means
+    assert found is None or "docs/how-to/deploy.md" in found.ways_out[0]
 
 
 def test_addresses_lose_their_queries() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 import pytest
@@ -360,3 +360,23 @@ def test_rows_of_another_run_are_not_taken_for_its_own(tmp_path: Path, engine: E
         ChangelogTable(place, schema, writer="other").append(rows, 2)
         with pytest.raises(Overtaken):
             look()
+
+
+@pytest.mark.parametrize("other", [False, True])
+def test_an_engine_that_fails_behind_its_commit_was_not_overtaken(tmp_path: Path, sail: Engine, monkeypatch: pytest.MonkeyPatch, *, other: bool) -> None:
+    """Executors may be lost while the engine looks at the table that it has committed to."""
+    from pyspark.errors import PySparkException
+
+    place, schema = str(tmp_path / "t"), {"_op": "tinyint", "_key": "binary"}
+    rows = pa.table({"_op": pa.array([0], pa.int8()), "_key": [b"k"]})
+    table = ChangelogTable(place, schema, writer="run")
+    table.append(rows, 1)
+    write = ChangelogTable._write
+
+    def fails(own: ChangelogTable, *words: Any) -> None:
+        write(ChangelogTable(place, schema, writer="other") if other else own, *words)
+        raise PySparkException("no executor")
+
+    monkeypatch.setattr(ChangelogTable, "_write", fails)
+    with pytest.raises(Overtaken if other else PySparkException):
+        table.append(sail.from_arrow(rows), 2)

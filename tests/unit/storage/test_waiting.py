@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import re
 import socket
-import subprocess
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -13,11 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage.engines import EngineChoice
-from storage.engines.spark.jars import spark_home
-from storage.engines.spark.java import find_java
 from storage.engines.spark.remote import RemoteSpark
 from storage.engines.waiting import Waiting
 from storage.errors import EngineUnavailable
+from tests.support.clusters import cluster
 from tests.support.pipelines import Folder, command
 
 if TYPE_CHECKING:
@@ -82,33 +78,14 @@ def test_two_waits_are_two_engines() -> None:
     assert EngineChoice(remote="sc://here", patience=1) != EngineChoice(remote="sc://here", patience=2)
 
 
-@contextmanager
-def master_without_workers(folder: Path) -> Iterator[str]:
-    """Yield the URL of a cluster manager without workers."""
-    java = find_java()
-    assert java is not None
-    words = [str(java.path), "-Xmx256m", "-cp", f"{spark_home()}/jars/*", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
-    log = folder / "master.log"
-    with log.open("wb") as sink, subprocess.Popen(words, stdout=sink, stderr=sink, env={**os.environ, "SPARK_HOME": str(spark_home())}) as master:
-        try:
-            while master.poll() is None:
-                found = re.search(r"Starting Spark master at (spark://\S+)", log.read_text())
-                if found:
-                    yield found[1]
-                    return
-                threading.Event().wait(0.1)
-            pytest.fail(log.read_text())
-        finally:
-            master.kill()
-
-
 @pytest.mark.spark
 def test_a_cluster_without_workers_ends_a_run_and_the_next_one_is_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("storage.engines.waiting.REPORT_SECONDS", 1.0)
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", PIPELINE)
     folder.write("rows.csv", "id\n" + "".join(f"{id}\n" for id in range(20_000)))
-    with master_without_workers(tmp_path) as url:
+    with cluster(tmp_path / "cluster", workers=0) as empty:
+        url = empty.url
         code, _, told = command("run", str(tmp_path / "pipeline.yaml"), "--engine", "spark", "--master", url, "--engine-wait", "3")
     assert code == 4
     assert f"waiting for executors of {url}, 1 s" in told
