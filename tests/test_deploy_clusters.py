@@ -1,4 +1,4 @@
-"""The files of deploy/ for clusters: their structure, what refers to what, and that their commands are those of Spark and of Errata."""
+"""The files of deploy/ for clusters: their structure, what refers to what, and whether their commands are known to Spark and to Errata."""
 
 from __future__ import annotations
 

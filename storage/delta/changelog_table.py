@@ -317,7 +317,7 @@ class ChangelogTable:
         """Make the next version of the table. One durable step. Raises `Overtaken` where another run made a version meanwhile.
 
         A commit of delta-rs fails when its version exists. A commit of an engine may land after another run's, or not at all where it has no rows.
-        An engine may also fail after its commit has landed. That version is taken away by the next run, as those of other failed runs.
+        An engine may also fail after its commit has landed. The next run takes that version away, as it does after any failed run.
         """
         before = table.version()
         try:
