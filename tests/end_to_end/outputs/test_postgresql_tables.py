@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
+import threading
+import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from errata.core.failures import StorageFailed
+from storage import durable
 from tests.support import database_tables as tables
-from tests.support.databases import connected, postgres
+from tests.support.databases import PASSWORD, Database, connected, postgres
+from tests.support.pipelines import Folder
 
 pytestmark = pytest.mark.servers
 KIND = "postgresql"
@@ -160,3 +167,135 @@ def test_a_schema_is_made_and_types_are_as_documented(tmp_path: Path) -> None:
     folder.run()
     assert database.ask("SELECT id, price::text FROM sales.report") == [(1, "13.00")]
     assert folder.violations() == []
+
+
+# -- readers, permissions, two at once, speed
+
+
+def test_readers_see_whole_epochs(tmp_path: Path) -> None:
+    folder, database = tables.made(KIND, tmp_path)
+    tables.lay(folder, tables.FIRST)
+    folder.run()
+    wanted, seen, done = {1: 60}, Counter[tuple[int, int]](), threading.Event()
+
+    def read() -> None:
+        with connected(postgres(), database.name) as cursor:
+            while not done.is_set():
+                cursor.execute("SELECT (SELECT epoch FROM _errata_outputs), (SELECT sum(amount)::bigint FROM report)")
+                seen[tuple(cursor.fetchall()[0])] += 1
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        for step in range(2, 11):
+            rows = [(key, "north", 10 * key + step) for key in range(1, step + 3)]
+            tables.lay(folder, rows)
+            if step == 6:  # all rows are written anew
+                folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("table: report,", "table: report, exclude: [region],"))
+            result = folder.run()
+            assert result.epoch == step
+            wanted[step] = sum(amount for _, _, amount in rows)
+    finally:
+        done.set()
+        reader.join(30)
+    assert set(seen) <= set(wanted.items())
+    assert len(seen) > 5
+    assert database.ask("SELECT sum(amount)::bigint FROM report") == [(wanted[10],)]
+
+
+@pytest.mark.parametrize(
+    ("taken", "given"),
+    [
+        ("REVOKE INSERT ON report FROM clerk", "GRANT INSERT ON report TO clerk"),
+        ("ALTER ROLE clerk SET default_transaction_read_only = on", "ALTER ROLE clerk RESET default_transaction_read_only"),
+    ],
+    ids=["insert", "read only"],
+)
+def test_a_table_that_may_not_be_written_keeps_its_epoch(taken: str, given: str, tmp_path: Path) -> None:
+    folder, database = _of_a_clerk(tmp_path)
+    tables.lay(folder, tables.FIRST)
+    folder.run()
+    database.do("ALTER TABLE report OWNER TO postgres", "GRANT ALL ON report TO clerk", taken)
+    tables.lay(folder, tables.SECOND)
+    for _ in range(2):
+        with pytest.raises(StorageFailed, match=r"E613.*still holds epoch 1"):
+            folder.run()
+        assert tables.stored(database) == Counter(tables.FIRST)
+        assert folder.load().head_epoch() == 2
+    database.do(given)
+    folder.run()
+    assert tables.stored(database) == Counter(tables.SECOND)
+
+
+def test_a_table_that_may_not_be_made_is_told(tmp_path: Path) -> None:
+    folder, database = _of_a_clerk(tmp_path)
+    database.do("REVOKE CREATE ON SCHEMA public FROM clerk", "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+    tables.lay(folder, tables.FIRST)
+    with pytest.raises(StorageFailed, match=r"E613.*permission denied"):
+        folder.run()
+    database.do("GRANT CREATE ON SCHEMA public TO clerk")
+    folder.run()
+    assert tables.stored(database) == Counter(tables.FIRST)
+
+
+def _of_a_clerk(path: Path) -> tuple[Folder, Database]:
+    """A pipeline that writes by a role without rights but its own, which is made anew."""
+    folder, database = tables.made(KIND, path)
+    with connected(postgres(), "postgres") as cursor:
+        cursor.execute("SELECT count(*) FROM pg_roles WHERE rolname = 'clerk'")
+        if not cursor.fetchall()[0][0]:
+            cursor.execute(f"CREATE ROLE clerk LOGIN PASSWORD '{PASSWORD}'")
+    database.do("ALTER ROLE clerk RESET ALL", "GRANT CREATE ON SCHEMA public TO clerk")
+    folder.write("errata.toml", database.toml.replace("postgres@", "clerk@"))
+    return folder, database
+
+
+def test_two_states_do_not_share_a_table(tmp_path: Path) -> None:
+    folder, database = tables.made(KIND, tmp_path / "one")
+    tables.lay(folder, tables.FIRST)
+    folder.run()
+    shutil.copytree(folder.path, tmp_path / "other", ignore=shutil.ignore_patterns(".errata", "out"))
+    other = Folder(tmp_path / "other")
+    tables.lay(other, tables.SECOND)
+    with pytest.raises(StorageFailed, match="E610"):
+        other.run()
+    assert tables.stored(database) == Counter(tables.FIRST)
+
+
+@pytest.mark.parametrize("step", ["sql:rows", *(pytest.param(step, marks=pytest.mark.deep) for step in ("append:ledger", "sql:begin", "sql:commit"))])
+def test_a_second_run_waits_or_ends(step: str, tmp_path: Path) -> None:
+    folder, database = tables.made(KIND, tmp_path)
+    tables.lay(folder, tables.FIRST)
+    folder.run()
+    tables.lay(folder, tables.SECOND)
+    codes: list[int] = []
+
+    def meanwhile(moment: durable.Moment) -> None:
+        if (moment.name, moment.side) == (step, "before"):
+            words = [sys.executable, "-m", "errata", "run", "pipeline.yaml", "--engine", "sail", "--quiet"]
+            codes.append(subprocess.run(words, cwd=folder.path, check=False, capture_output=True, timeout=60).returncode)
+
+    with durable.probing(meanwhile):
+        folder.run()
+    assert codes == [6]
+    assert tables.stored(database) == Counter(tables.SECOND)
+    assert folder.load().head_epoch() == 2
+
+
+def test_few_changes_read_no_whole_table(tmp_path: Path) -> None:
+    folder, database = tables.made(KIND, tmp_path)
+    rows: tables.Rows = [(key, "north", key % 97) for key in range(60_000)]
+    tables.lay(folder, rows)
+    folder.run()
+    database.do("ANALYZE report")
+    rows[::3_000] = [(key, "south", 1) for key, _, _ in rows[::3_000]]
+    scans = "SELECT seq_scan, idx_scan FROM pg_stat_user_tables WHERE relname = 'report'"
+    database.do("SELECT pg_stat_reset()")
+    tables.lay(folder, rows[1:])
+    folder.run()
+    deadline = time.monotonic() + 20
+    while (found := database.ask(scans)) and not found[0][1] and time.monotonic() < deadline:
+        time.sleep(0.2)  # the server counts a moment later
+    assert found[0][0] == 0
+    assert found[0][1] > 0
+    assert database.ask("SELECT count(*), count(*) FILTER (WHERE region = 'south') FROM report") == [(59_999, 19)]

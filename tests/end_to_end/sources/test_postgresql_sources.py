@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -260,3 +261,30 @@ def wait_for(holds: Callable[[], bool], seconds: float) -> None:
     while not holds():
         assert time.monotonic() < until
         time.sleep(0.05)
+
+
+def _peak_of_a_run(folder: Folder) -> tuple[int, str]:
+    """The most memory that a run had in MB, and what it said."""
+    said = folder.path / "said.txt"
+    with said.open("w") as file:
+        process = subprocess.Popen([sys.executable, "-m", "errata", "run", "pipeline.yaml", "--engine", "sail"], cwd=folder.path, stdout=file, stderr=subprocess.STDOUT)
+        _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, said.read_text()
+    return used.ru_maxrss >> 10, said.read_text()
+
+
+@pytest.mark.deep
+def test_memory_does_not_grow_with_the_answer(tmp_path: Path) -> None:
+    folder, database = made(tmp_path, "CREATE TABLE orders (id bigint PRIMARY KEY, v int, note text)")
+    folder.write("pipeline.yaml", PIPELINE.replace("{name: v, type: int}", "{name: v, type: int}, {name: note, type: string}"))
+    fill = "INSERT INTO orders SELECT n, n % 97, md5(n::text) FROM generate_series({}, {}) n"
+    database.do(fill.format(1, 1_000))
+    small, _ = _peak_of_a_run(folder)
+    database.do(fill.format(1_001, 200_000))
+    large, said = _peak_of_a_run(folder)
+    assert large - small < 350, f"{small} MB with 1,000 rows, {large} MB with 200,000"
+    assert "+A 199,000" in said
+    _, said = _peak_of_a_run(folder)
+    assert "Nothing changed" in said
+    assert "Engine" not in said
