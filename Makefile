@@ -1,7 +1,7 @@
 # Each target makes the environment that it needs, from the lock files, and nothing has to be installed by hand
 # but Python 3.11. A stamp file in .venv says which lock file the environment was made from.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo fast test servers deep deeptests deepcases lint types contracts conformance integrations vscode bench docs site man wheel lock clean
+.PHONY: help setup demo fast test servers deep deeptests deepcases lint types contracts conformance integrations pyright vscode bench docs site man wheel lock clean
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
@@ -88,6 +88,12 @@ integrations: $(BIN)/.develop ## the adapters for orchestrators with the real li
 	test -x .venv-$$name/bin/pytest || { $(PYTHON) -m venv .venv-$$name && .venv-$$name/bin/pip install --quiet -r integrations/requirements-$$name.txt; }; \
 	ERRATA_COMMAND="$(CURDIR)/$(BIN)/errata" .venv-$$name/bin/python -m pytest -q -c /dev/null --rootdir integrations integrations/tests/test_$$name.py; \
 	done
+
+pyright: $(BIN)/.develop ## pyright, strict, of a user's script (downloads pyright)
+	@test -x build/pyright/node_modules/.bin/pyright || npm install --prefix build/pyright --no-audit --no-fund --silent pyright@1.1.414
+	@cp examples/python/revenue.py build/pyright/
+	@echo '{"include": ["revenue.py"], "extraPaths": ["$(CURDIR)"], "typeCheckingMode": "strict"}' > build/pyright/pyrightconfig.json
+	build/pyright/node_modules/.bin/pyright --project build/pyright --pythonpath $(BIN)/python
 
 vscode: $(BIN)/.develop ## the extension for VS Code: its client with the language server, then its package (downloads its libraries)
 	cd integrations/vscode && { test -d node_modules || npm ci --ignore-scripts --no-audit --no-fund --silent; }

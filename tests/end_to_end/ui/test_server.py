@@ -100,19 +100,24 @@ def test_doctor_lists_the_extra(tmp_path):
     assert "extra ui" in out
 
 
-def test_the_first_page_of_many_epochs_comes_within_a_second(tmp_path):
+EPOCHS = 1_200
+"""Epochs of a pipeline with nine nodes: more than 10,000 pairs of both."""
+
+
+def test_the_pages_of_many_epochs_come_within_a_second(tmp_path):
     from tests.support.long_history import many_epochs
     from tests.support.sites import Visit
 
-    folder = many_epochs(tmp_path, 500)
+    folder = many_epochs(tmp_path, EPOCHS)
     visit = Visit(folder)
-    with visit.reader.reading():
-        pass  # what the command does before it prints the address
+    began = time.process_time()
+    visit.site.warm_up()  # what the command does before it prints the address
+    assert time.process_time() - began < EPOCHS / 500
     seconds = {}
-    for address in ("/", "/calendar", "/calendar?part=7", "/runs", "/runs?part=9", "/node?name=lines"):
+    for address in ("/", "/calendar", "/calendar?part=7", "/runs", "/runs?part=9", "/node?name=lines", "/output?name=costs", "/restless"):
         began = time.process_time()
         page = visit.page(address)
         seconds[address] = time.process_time() - began
         assert len(page.tags) < 6_000, address
     assert {address: round(took, 2) for address, took in seconds.items() if took > 1} == {}
-    assert "last epoch 500" in visit.page("/").text
+    assert f"last epoch {EPOCHS}" in visit.page("/").text
