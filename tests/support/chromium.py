@@ -20,8 +20,8 @@ import pytest
 
 PATIENCE = 30.0
 """Seconds that an answer of the browser may take."""
-NEEDED = os.environ.get("ERRATA_CHROMIUM") == "required"
-"""Whether a machine without Chromium is a failure: so `.ci/run` says where it has or could install it."""
+REQUIRED = os.environ.get("ERRATA_PROGRAMS", "").split()
+"""Programs without which a test fails, and is not skipped: `.ci/run` names what it found or could install."""
 _OPTIONS = (
     "--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-color-profile=srgb", "--font-render-hinting=none", "--disable-lcd-text",
     "--disable-dev-shm-usage", "--disable-background-networking", "--no-first-run", "--mute-audio",
@@ -98,7 +98,7 @@ def browsing() -> Iterator[Browser]:
     """Start a browser for the body of a `with`. Skips the test where no Chromium is, unless it has to be."""
     program = chromium()
     if program is None:
-        assert not NEEDED, "Chromium is not installed"
+        assert "chromium" not in REQUIRED, "Chromium is not installed"
         pytest.skip("pages are looked at in Chromium, which is not installed: apt-get install chromium")
     (his, mine), (ours, theirs) = _pipe(), _pipe()
     with tempfile.TemporaryDirectory(prefix="errata-chromium-", ignore_cleanup_errors=True) as folder:
