@@ -7,7 +7,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from errata.amend import compact, correct, erase, revert, saved_correction
     from errata.api import amendments, results, runs
-    from errata.inspect import booked, corrections, dlq, expectations, explain, forecast, next_run, restate, snapshot, verify, why
+    from errata.inspect import (
+        booked,
+        corrections,
+        dataset_export,
+        dlq,
+        expectations,
+        explain,
+        forecast,
+        next_run,
+        restate,
+        snapshot,
+        verify,
+        why,
+    )
     from errata.pages import report
 else:
     from changelog.lazy_imports import Lazy
@@ -16,6 +29,7 @@ else:
     booked = Lazy("errata.inspect.booked")
     compact = Lazy("errata.amend.compact")
     correct = Lazy("errata.amend.correct")
+    dataset_export = Lazy("errata.inspect.dataset_export")
     dlq = Lazy("errata.inspect.dlq")
     erase = Lazy("errata.amend.erase")
     expectations = Lazy("errata.inspect.expectations")
@@ -33,4 +47,4 @@ else:
     verify = Lazy("errata.inspect.verify")
     why = Lazy("errata.inspect.why")
 
-__all__ = ["amendments", "booked", "compact", "correct", "corrections", "dlq", "erase", "expectations", "explain", "forecast", "next_run", "report", "restate", "results", "revert", "runs", "saved_correction", "snapshot", "verify", "why"]
+__all__ = ["amendments", "booked", "compact", "correct", "corrections", "dataset_export", "dlq", "erase", "expectations", "explain", "forecast", "next_run", "report", "restate", "results", "revert", "runs", "saved_correction", "snapshot", "verify", "why"]

@@ -16,6 +16,7 @@ from errata.api.on_demand import (
     compact,
     correct,
     corrections,
+    dataset_export,
     dlq,
     erase,
     expectations,
@@ -369,6 +370,23 @@ class Pipeline:
     def verify(self, recompute: bool = False, engine: EngineOptions = EngineOptions()) -> Iterable[Row]:  # noqa: B008 - frozen
         """check, node, epoch, verdict (`ok` or `violation`), detail."""
         return verify.verify(self.loaded, recompute, engine)
+
+    def export_odf(self, node: str, folder: str | Path, *, name: str | None = None, event_time: str | None = None) -> Iterable[Row]:
+        """Write a node as a dataset of Open Data Fabric, or add to it the epochs that it lacks.
+
+        Args:
+            node: The node.
+            folder: The directory of the dataset.
+            name: The name under which it is known, as `name` or `account/name`.
+            event_time: The column with the event time; None for that of the watermark, or the begin of the runs.
+
+        Returns:
+            One row a new block of data: epoch, rows, first_offset, last_offset, block, kind.
+
+        Raises:
+            Failure: Nothing was changed.
+        """
+        return dataset_export.export_dataset(self.snapshot(), self._known(node), Path(folder), alias=name, event_time=event_time).added
 
     def report(self) -> str:
         """One self-contained HTML page. Raises LibraryMissing without the extra `ui`."""

@@ -58,21 +58,19 @@ class FileInputs(Inputs):
     answers: Mapping[str, AnswerChanges] = field(default_factory=dict)
 
     def look(self) -> dict[str, SourceFiles]:
-        """Fetch the records of services and ask databases, then compare all files with the last epoch."""
-        epoch = self.epoch
+        """Fetch what services and servers have, and ask databases, then compare all files with the last epoch."""
+        epoch, read = self.epoch, datasets(self.epoch.plan)
         fetch_services(epoch.plan, epoch.warn)
-        sources = self._compared()
-        for one in datasets(epoch.plan):
-            one.keep()
-        return sources
-
-    def _compared(self) -> dict[str, SourceFiles]:
-        epoch = self.epoch
+        for one in read:
+            one.fetch()
         if asking(epoch.plan):
             from errata.execution.sql_sources import ask_databases  # only sources that ask need it
 
             self.answers = ask_databases(epoch.plan, epoch.head)
-        return look_at_sources(epoch.plan, epoch.head.sources if epoch.head else {}, self.answers)
+        sources = look_at_sources(epoch.plan, epoch.head.sources if epoch.head else {}, self.answers)
+        for one in read:
+            one.keep()
+        return sources
 
     def close(self) -> None:
         """Remove the spooled answers of databases, and let go of objects that were read."""

@@ -128,20 +128,25 @@ class _Export:
         return [entry for entry in self.reading.entries if not entry.maintains]
 
     @cached_property
-    def base(self) -> int:
-        """The epoch that older ones were folded into; 0 for none."""
-        return int(self.reading.head.counters.get("base", 0)) if self.reading.head else 0
-
-    @cached_property
     def reshaped(self) -> int:
         """The last epoch in which the node lost a column, or one got another type: rows of earlier ones are no longer what they were. 0 for none."""
         told = [(entry.epoch, dict(map(tuple, entry.plan[self.node.name]["columns"]))) for entry in self.entries if self.node.name in entry.plan]
         return max((epoch for (_, before), (epoch, now) in pairwise(told) if before.items() - now.items()), default=0)
 
+    @cached_property
+    def lost(self) -> Mapping[int, str]:
+        """The epochs before whose end op rows are not what they were, each with the reason. Its own live rows are known."""
+        counters = self.reading.head.counters if self.reading.head else {}
+        told = {
+            int(counters.get("base", 0)): "were folded", int(counters.get("erased", 0)): "have lost erased records",
+            self.reshaped: f"are not known, since columns changed in epoch {self.reshaped}",
+        }  # fmt: skip
+        return {epoch: reason for epoch, reason in told.items() if epoch}
+
     @property
     def first(self) -> int:
-        """The first epoch whose live rows are known; the op rows of later ones are."""
-        return max(self.base, self.reshaped)
+        """The first epoch whose live rows are known, and the op rows of all later ones."""
+        return max(self.lost, default=0)
 
     @cached_property
     def moments(self) -> Mapping[int, datetime]:
@@ -246,7 +251,7 @@ class _Export:
     def _bridge(self, writer: _Writer) -> str | None:
         """Where the epochs that follow the dataset are not there any more: one block with the difference to the first that is. Returns what was done."""
         progress, first = self.progress, self.first
-        why = "were folded" if first == self.base else f"are not known, since columns changed in epoch {first}"
+        why = self.lost.get(first)
         if progress is None:
             if first <= 1:
                 return None
@@ -365,7 +370,7 @@ class _Writer:
     def _numbered(self, pieces: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         following = self.offset + 1
         for piece in pieces:
-            offsets = pa.array(range(following, following + piece.num_rows), pa.uint64())
+            offsets = pa.arange(following, following + piece.num_rows).cast(pa.uint64())
             following += piece.num_rows
             yield pa.RecordBatch.from_arrays([offsets, *piece.columns[1:]], schema=self.export.schema)
 

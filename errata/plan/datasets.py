@@ -19,6 +19,7 @@ from storage.files.errors import InputError
 from storage.files.stores import store_of
 from storage.odf.chain import HEAD, Chain, Slice, damaged, follow
 from storage.odf.columns import Vocabulary
+from storage.odf.dataset import DatasetFolder
 from storage.odf.slices import check_slice, first_taking_back
 from storage.stores.places import Place, Places
 
@@ -37,8 +38,39 @@ class Dataset:
 
     @property
     def path(self) -> str:
-        """Its directory, as the pipeline names it."""
-        return (self.source.config.path or "").rstrip("/")
+        """Its directory, as the pipeline names it; of one on a server the directory of the copy."""
+        if self.source.config.publisher is None:
+            return (self.source.config.path or "").rstrip("/")
+        copy = self.copy
+        return "" if copy is None else copy.relative_to(self.places.folder).as_posix() if copy.is_relative_to(self.places.folder) else str(copy)
+
+    @property
+    def copy(self) -> Path | None:
+        """The copy of a dataset on a server, which each run brings up to date; None for a directory, and where no place is configured."""
+        if self.source.config.publisher is None or self.source.fetched is None:
+            return None
+        return self.source.fetched / self.source.name / "dataset"
+
+    @property
+    def name(self) -> str:
+        """The dataset, as messages call it."""
+        publisher = self.source.config.publisher
+        return self.path if publisher is None else publisher.url
+
+    def fetch(self) -> None:
+        """Bring the copy of a dataset on a server up to date. Raises StorageFailed."""
+        from storage.rest.client import Pull  # only datasets on servers need it
+
+        publisher, copy = self.source.config.publisher, self.copy
+        if publisher is None or copy is None:
+            return
+        try:
+            with Pull(publisher, publisher.url, lambda body: ()).objects() as read:
+                DatasetFolder(copy).mirror(read, publisher.url)
+        except InputError as error:
+            raise StorageFailed(f"source '{self.source.name}': {error}") from error
+        except OSError as error:
+            raise StorageFailed(f"source '{self.source.name}': {error.filename}: {error.strerror}") from error
 
     def _place(self, key: str) -> Place:
         return self.places / f"{self.path}/{key}"
@@ -51,11 +83,11 @@ class Dataset:
         """The chain of its blocks; None where there is no dataset yet, and the source says that this may be. Raises StorageFailed, InputError (E660), StorageError, OSError."""
         config = self.source.config
         if store_of(head := self._place(HEAD)).stamp(head) is None:
-            if config.files.on_no_match == "error":
+            if config.files.on_no_match == "error" and config.publisher is None:
                 raise StorageFailed(f"source '{self.source.name}': there is no dataset in {self.path}", file=self.path)
             return None
         key = str(self._place(""))
-        chain = _chains[key] = follow(self._read, self.path, _chains.get(key) or self._kept())
+        chain = _chains[key] = follow(self._read, self.name, _chains.get(key) or self._kept())
         names = {one.name: one.source_name or one.name for one in config.schema_}
         if config.marks and names[config.merge.op or ""] != (op := chain.vocabulary.op):
             told = f"merge: {{ primary_key: [...], op: {op} }}" if not is_reserved(op) else f"declare {{ name: operation, type: int, source_name: {op} }}, and merge: {{ primary_key: [...], op: operation }}"
@@ -76,7 +108,7 @@ class Dataset:
         place = self._place(one.key)
         stamp = store_of(place).stamp(place)
         if stamp is None or stamp.size != one.size:
-            raise damaged(self.path, f"{one.key} {'is not there' if stamp is None else f'has {stamp.size} bytes, and its block says {one.size}'}")
+            raise damaged(self.name, f"{one.key} {'is not there' if stamp is None else f'has {stamp.size} bytes, and its block says {one.size}'}")
         return FileStat(place, f"{self.path}/{one.key}", stamp.size, stamp.mtime_ns, 0, stamp.tag)
 
     def digest(self, place: Place) -> str:
@@ -84,12 +116,12 @@ class Dataset:
         content = store_of(place).content(place)
         chain = _chains[str(self._place(""))]
         try:
-            check_slice(content, next(one for one in chain.slices if one.name == place.name), self.path)
-            at = first_taking_back(content, chain.vocabulary, self.path) if self.source.config.merge.strategy == "append" else None
+            check_slice(content, next(one for one in chain.slices if one.name == place.name), self.name)
+            at = first_taking_back(content, chain.vocabulary, self.name) if self.source.config.merge.strategy == "append" else None
         except InputError as error:
             raise StorageFailed(f"source '{self.source.name}': {error}", file=self.path) from error
         if at is not None:
-            message = f"source '{self.source.name}': E665: the row with offset {at} of {self.path} takes another row back, and 'merge: append' has no key by which rows are known"
+            message = f"source '{self.source.name}': E665: the row with offset {at} of {self.name} takes another row back, and 'merge: append' has no key by which rows are known"
             raise StorageFailed(message, help="merge: { primary_key: [...] }")
         return place.name
 
@@ -100,7 +132,7 @@ class Dataset:
         if before == now[: len(before)]:
             return
         at = next((number for number, (old, new) in enumerate(zip(before, now, strict=False)) if old != new), len(now))
-        message = f"source '{self.source.name}': E661: the dataset in {self.path} has another history than the one that was read: they part at its data file {at + 1}"
+        message = f"source '{self.source.name}': E661: the dataset in {self.name} has another history than the one that was read: they part at its data file {at + 1}"
         raise StorageFailed(message, help="--full-refresh reads it from its begin", file=self.path)
 
     # -- what a run keeps

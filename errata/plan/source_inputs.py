@@ -67,8 +67,9 @@ def datasets(plan: Plan) -> list[Dataset]:
 
 
 def services(plan: Plan) -> dict[str, str]:
-    """The sources that read a service, with why a run looks at each."""
-    return {node.name: "only the run asks the service" for node in plan.of_kind("source") if cast("SourceNode", node.operator).config.service is not None}
+    """The sources that read a service, or a dataset on a server, with why a run looks at each."""
+    configs = ((node.name, cast("SourceNode", node.operator).config) for node in plan.of_kind("source"))
+    return {name: f"only the run asks the {'service' if config.service else 'server'}" for name, config in configs if config.service or config.publisher}
 
 
 def fetched_below(state: State) -> Path:

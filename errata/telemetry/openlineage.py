@@ -93,8 +93,8 @@ class Lineage:
 
     def _source_name(self, source: str) -> dict[str, str]:
         config = cast("SourceNode", self.pipeline.plan[source].operator).config
-        if config.service is not None:
-            address = urlsplit(config.service.url)
+        if not isinstance(config.transport, str):
+            address = urlsplit(config.transport.url)
             return {"namespace": f"{address.scheme}://{address.netloc.rpartition('@')[2]}", "name": address.path.lstrip("/") or "/"}
         if config.asks:
             return {"namespace": "errata", "name": config.answer_name}

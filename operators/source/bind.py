@@ -20,6 +20,7 @@ from operators.source.databases import check_database, check_no_database
 from operators.source.node import SourceNode, make_reader, row_type_of
 from storage import formats
 from storage.files.discovery import PathRefused, path_matcher, pattern_of, size_bound, time_bound
+from storage.rest.config import Rest
 
 
 def _provisional(config: SourceConfig, inputs: Sequence[RowType]) -> Schema:
@@ -125,6 +126,9 @@ def _check_matchers(config: SourceConfig, report: Any, binding: Binding) -> None
     given = config.matchers()
     if config.service is not None:
         _check_service(config, given, report)
+    if config.publisher is not None:
+        _check_address(config.publisher, report)
+    if not isinstance(config.transport, str):
         return
     if not given or (given == ["paths"] and not config.paths):
         report("E211", f"source '{config.name}' names no files", ("config", *given[:1]), "give one of path, glob, regex, paths")
@@ -180,11 +184,12 @@ def _check_table(config: SourceConfig, report: Any, binding: Binding) -> None:
 def _check_dataset(config: SourceConfig, report: Any) -> None:
     """A dataset has one path, columns that are declared, and op rows: nothing chooses among its files."""
     chosen: dict[str, Any] = {
-        "exclude": [], "modified_after": None, "modified_before": None, "min_size": None, "max_size": None, "files": Files(on_no_match=config.files.on_no_match), "transport": "file",
+        "exclude": [], "modified_after": None, "modified_before": None, "min_size": None, "max_size": None, "files": Files(on_no_match=config.files.on_no_match),
     }  # fmt: skip
-    wrong = [name for name in config.matchers() if name != "path"] + [name for name, unset in chosen.items() if getattr(config, name) != unset]
+    placed = () if config.publisher else ("path",)
+    wrong = [name for name in config.matchers() if name not in placed] + [name for name, unset in chosen.items() if getattr(config, name) != unset]
     for name in wrong:
-        report("E664", f"source '{config.name}' reads a dataset; {name} is about files", ("config", name), "name the dataset's directory by path")
+        report("E664", f"source '{config.name}' reads a dataset; {name} is about files", ("config", name), "name the dataset by path, or by transport")
     if config.on_unmapped.mode != "drop":
         report("E664", f"source '{config.name}' reads a dataset, whose own columns are no data; on_unmapped is 'drop'", ("config", "on_unmapped"), "declare the columns that are wanted")
     if config.merge.strategy not in ("changelog", "append"):
@@ -192,10 +197,16 @@ def _check_dataset(config: SourceConfig, report: Any) -> None:
         report("E664", told, ("config", "merge"), "use merge: { primary_key: [...] }, or append where it takes no row back")
 
 
+def _check_address(transport: Rest, report: Any) -> None:
+    """What goes together in the transport of a service or of a dataset's server."""
+    for place, message in transport.misfits():
+        report("CFG-004", f"'{place[-1] if place else 'transport'}': {message}", ("config", "transport", *place))
+
+
 def _check_service(config: SourceConfig, matchers: Sequence[str], report: Any) -> None:
     """What a source of a service may not say: names of files, formats that are no documents."""
-    for place, message in config.service.misfits() if config.service else ():
-        report("CFG-004", f"'{place[-1] if place else 'transport'}': {message}", ("config", "transport", *place))
+    if config.service is not None:
+        _check_address(config.service, report)
     for name in matchers:
         report("E219", f"source '{config.name}' reads a service; {name} names files", ("config", name), "remove it")
     if config.format in formats.names() and not formats.reader_type(config.format).pageable:

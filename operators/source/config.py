@@ -320,8 +320,13 @@ class SourceConfig(Strict):
 
     @property
     def service(self) -> Rest | None:
-        """The service that the source reads; None for files."""
-        return self.transport if isinstance(self.transport, Rest) else None
+        """The service whose records the source reads; None for files."""
+        return self.transport if isinstance(self.transport, Rest) and not self.dataset else None
+
+    @property
+    def publisher(self) -> Rest | None:
+        """The server that has the dataset of the source; None for a directory."""
+        return self.transport if isinstance(self.transport, Rest) and self.dataset else None
 
     @property
     def event_time(self) -> Watermark | None:

@@ -193,7 +193,7 @@ class SourceNode(BoundNode):
     def describe(self) -> Sequence[str]:
         """Format, files, merge strategy and key."""
         config = self.config
-        where = next((f"{name} {getattr(config, name)}" for name in config.matchers()), "service " + config.service.url if config.service else "file")
+        where = next((f"{name} {getattr(config, name)}" for name in config.matchers()), "file" if isinstance(config.transport, str) else f"{'service' if config.service else 'dataset'} {config.transport.url}")
         if config.asks:
             where = f"{config.answer_name}, asked by {self.statement}"
         key = f" by {', '.join(config.merge.primary_key)}" if config.merge.primary_key else ""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from storage import durable
 from storage.files.errors import OutputError
-from storage.odf.chain import HEAD, Chain, follow
+from storage.odf.chain import HEAD, Chain, damaged, follow
 from storage.odf.layout import encoded_block
 from storage.odf.multiformats import Multihash, sha3_of
-from storage.odf.slices import WrittenSlice, write_slice
+from storage.odf.slices import WrittenSlice, check_slice, write_slice
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,6 +82,37 @@ class DatasetFolder:
         """Write the name under which the dataset is known."""
         if not (self.root / "info/alias").exists() or self.read("info/alias") != alias.encode():
             self._write("info/alias", alias.encode())
+
+    def mirror(self, read: Callable[[str], bytes], place: str) -> None:
+        """Bring a dataset that lies elsewhere to this folder: what the folder lacks of its blocks and data, then the head.
+
+        Args:
+            read: Gives an object of the dataset.
+            place: The dataset, as messages call it.
+
+        Raises:
+            InputError: The dataset is damaged (E660), or cannot be read.
+        """
+        self.prepare()
+        head = read(HEAD)
+        if (self.root / HEAD).exists() and self.read(HEAD) == head:
+            return
+
+        def block(key: str) -> bytes:
+            if key == HEAD or (self.root / key).exists():
+                return head if key == HEAD else self.read(key)
+            content = read(key)
+            if str(sha3_of(content)) != key.rpartition("/")[2]:
+                raise damaged(place, f"{key} has another content than its name says")
+            self._write(key, content)
+            return content
+
+        for one in follow(block, place).slices:
+            if not (self.root / one.key).exists():
+                content = read(one.key)
+                check_slice(content, one, place)
+                self._write(one.key, content)
+        self._write(HEAD, head)
 
     def _write(self, key: str, content: bytes) -> None:
         target = self.root / key

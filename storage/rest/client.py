@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import httpx
@@ -75,6 +76,7 @@ class Pull:
     size: int = 0
     capped: str | None = None
     _number: int = 0
+    _asks_for: str = "page"
     _ends: float = 0.0
 
     def pages(self) -> Iterator[Page]:
@@ -97,6 +99,21 @@ class Pull:
                 total += page.facts.records
                 url = page.facts.next
             self.capped = "max_records" if total > self._most() else None
+
+    @contextmanager
+    def objects(self) -> Iterator[Callable[[str], bytes]]:
+        """Give what gets objects below the URL by their keys, within the limits of the pull; it may be called `max_pages` times."""
+        self._ends, self._asks_for = self.clock() + self.settings.max_seconds, "object"
+        base = self._parsed(f"{self.settings.url.rstrip('/')}/")
+        with Connections(self.clock) as connections:
+
+            def got(key: str) -> bytes:
+                if self._number >= self.settings.max_pages:
+                    raise InputError(self.name, f"more than max_pages ({self.settings.max_pages}) objects: raise it if that is right")
+                self._number += 1
+                return self._answer(connections, str(self._inside(base, key)), {}).body
+
+            yield got
 
     def _reached(self, total: int) -> str | None:
         """The setting that forbids another page after `total` records; None where none does."""
@@ -232,5 +249,5 @@ class Pull:
         return found
 
     def _wrong(self, text: str) -> InputError:
-        return InputError(self.name, f"page {self._number}: {text}")
+        return InputError(self.name, f"{self._asks_for} {self._number}: {text}")
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +169,62 @@ def test_a_damaged_dataset_ends_the_run_and_changes_nothing(tmp_path: Path, dama
     assert folder.load().head_epoch() is None
 
 
+@contextmanager
+def served(folder: Path) -> Iterator[tuple[str, list[str]]]:
+    """A web server over a folder: its URL, and the paths that were asked for."""
+    asked: list[str] = []
+
+    class Handler(SimpleHTTPRequestHandler):
+        def __init__(self, *words: Any) -> None:
+            super().__init__(*words, directory=str(folder))
+
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            super().do_GET()
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/feed", asked
+        server.shutdown()
+        thread.join()
+
+
+def test_a_dataset_on_a_web_server_is_copied_as_far_as_it_is_new(tmp_path: Path) -> None:
+    dataset = feed(tmp_path / "web", FIRST)
+    with served(tmp_path / "web") as (url, asked):
+        transport = f"transport: {{kind: rest, url: '{url}/', max_pages: 9, allow_http: true, allow_private: true}}"
+        folder = reader(tmp_path, f"{KEYED}, {transport}")
+        folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("path: feed, ", ""))
+        assert next(iter(folder.load().plan_next()))["reason"] == "first run"
+        folder.run()
+        assert sorted(path.split("/")[2] for path in asked) == ["blocks"] * 4 + ["data", "refs"]
+        asked.clear()
+        assert folder.run().epoch == 1
+        assert asked == ["/feed/refs/head"]
+        added = dataset.append(SECOND, DATA)
+        asked.clear()
+        folder.run()
+        assert asked == ["/feed/refs/head", f"/feed/blocks/{dataset.blocks[-1]}", f"/feed/data/{added.name}"]
+        assert amounts(folder) == {"1": "9.5", "3": "3.5", "4": "4.5"}
+        assert not folder.violations()
+        broken = dataset.append([{"op": 0, "id": 9, "amount": 1.0}], DATA)
+        broken.write_bytes(broken.read_bytes()[:-1] + b"!")
+        with pytest.raises(StorageFailed, match=r"E660: the dataset is damaged: data/.* has another content"):
+            folder.run()
+        broken.unlink()
+        with pytest.raises(StorageFailed, match="object 2: the server answers 404"):
+            folder.run()
+        for _ in range(9):
+            dataset.add(("SetInfo", {"description": "again"}))
+        with pytest.raises(StorageFailed, match=r"more than max_pages \(9\) objects"):
+            folder.run()
+        assert amounts(folder) == {"1": "9.5", "3": "3.5", "4": "4.5"}
+
+
 def test_another_history_is_read_from_its_begin_only_when_asked(tmp_path: Path) -> None:
     feed(tmp_path, FIRST, SECOND)
     folder = reader(tmp_path)
@@ -183,6 +242,7 @@ def test_another_history_is_read_from_its_begin_only_when_asked(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
+        (f"{KEYED}, transport: {{kind: rest, url: 'https://example.com/feed', max_pages: 9}}", "path is about files"),
         (f"{KEYED}, min_size: 5", "min_size is about files"),
         (f"{KEYED}, files: {{take_last: 1}}", "files is about files"),
         (f"{KEYED}, on_unmapped: auto_widen", "on_unmapped is 'drop'"),

@@ -142,3 +142,32 @@ def test_further_types_of_one_width_have_one(values: pa.Array) -> None:
 def test_a_map_has_none() -> None:
     with pytest.raises(UnhashedType, match="no logical hash of columns of type map"):
         LogicalHash(pa.schema([("a", pa.map_(pa.string(), pa.int64()))]))
+
+
+def moment(text: str) -> datetime:
+    return datetime.fromisoformat(f"{text}+00:00")
+
+
+CRATE: dict[str, tuple[pa.Array, str]] = {
+    "int64": (pa.array([1, None, -(2**63)]), "0bb541a3873e9e9f97d86975ee77d45481c3397684d7e3f61612416f6c950093"),
+    "uint64": (pa.array([0, 2**64 - 1, None], pa.uint64()), "c9cf6f7b5e9dab5f3bfe73c936169256e8c95e20a0db5151416557ddf466e842"),
+    "int32": (pa.array([1, 2, None], pa.int32()), "99cf317861f6bc281d3e78adca09b98d769c030cc0ee0939721f753a70a370c8"),
+    "uint8": (pa.array([0, 1, 2, 3], pa.uint8()), "f6062e7722fec8d59567486442bab6c8851f0cc567407d8faff219dd62180a12"),
+    "double": (pa.array([1.5, None, -0.0]), "edd44094733445c0821f88df5479778a5e425ff43829cbe8a18b8b59334fc4d2"),
+    "bool": (pa.array([True, False, None]), "b4303af273f82c9538b23786f147df27137904f620066b541d54b0d2927f6b5c"),
+    "string": (pa.array(["", "é", None, "abc"]), "7bf17a795759810b6d1e685596caf0574a9190d4fe9601f44b662938bf7217f7"),
+    "binary": (pa.array([b"", b"\x00\xff", None]), "adb65e9328dbc2c1402e7d6958b6df2c26e9d4ec4b1924593a7ef3744f701e38"),
+    "decimal": (pa.array([Decimal("1.50"), None, Decimal("-999999.99")], pa.decimal128(38, 2)), "67fc1d5bcf3b3460b63b89af8f7bbe59385eb08708a6056257b4544b54a27cbd"),
+    "date": (pa.array([date(2024, 2, 29), None, date(1969, 12, 31)]), "0876f8f3ca15f9f968d6d366d551ed718bdc677aa20e919a6126b50838939d83"),
+    "millisecond": (pa.array([moment("2024-02-29T12:30:00"), None], pa.timestamp("ms", "UTC")), "414f1d6deeb1ef0765be321def0a87c73841768f25eb64f6c2377d226598fd6b"),
+    "microsecond": (pa.array([moment("1969-12-31T23:59:59.999999"), None], pa.timestamp("us", "UTC")), "9a83a982fea23af98c67aec104e3d3fcf873e76e75226660e79392094ed5cb18"),
+    "local": (pa.array([datetime(2024, 2, 29, 12, 30), None], pa.timestamp("us")), "7b949f725189e4dfeb042ce2bb260df8e9066a0282c18eb57e2fb151cf96ee00"),
+    "list": (pa.array([[1, None], None, []], pa.list_(pa.int32())), "6566244f5e5f003e6068fdd8494f66643956471960be7107c23ea901cf3195a1"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(CRATE))
+def test_the_published_crate_has_the_same_hashes(name: str) -> None:
+    """Each column, of that name, was written to a Parquet file and hashed by arrow-digest 58.0.0 with parquet 58.4.1."""
+    values, expected = CRATE[name]
+    assert digest(pa.RecordBatch.from_arrays([values], [name])).hex() == expected
