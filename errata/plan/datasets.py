@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from errata.core.failures import StorageFailed
 from operators.core.row_type import is_reserved
@@ -22,6 +23,13 @@ from storage.odf.columns import Vocabulary
 from storage.odf.dataset import DatasetFolder
 from storage.odf.slices import check_slice, first_taking_back
 from storage.stores.places import Place, Places
+
+if TYPE_CHECKING:
+    from storage.rest import client
+else:
+    from changelog.lazy_imports import Lazy
+
+    client = Lazy("storage.rest.client")
 
 __all__ = ["Dataset"]
 
@@ -59,13 +67,11 @@ class Dataset:
 
     def fetch(self) -> None:
         """Bring the copy of a dataset on a server up to date. Raises StorageFailed."""
-        from storage.rest.client import Pull  # only datasets on servers need it
-
         publisher, copy = self.source.config.publisher, self.copy
         if publisher is None or copy is None:
             return
         try:
-            with Pull(publisher, publisher.url, lambda body: ()).objects() as read:
+            with client.Pull(publisher, publisher.url, lambda body: ()).objects() as read:
                 DatasetFolder(copy).mirror(read, publisher.url)
         except InputError as error:
             raise StorageFailed(f"source '{self.source.name}': {error}") from error

@@ -110,23 +110,13 @@ class Schema:
     def _read(self, name: str, data: bytes, start: int, depth: int) -> dict[str, Any]:
         if depth > _DEEPEST:
             raise ValueError("its tables are too deep")
-        fields = start - struct.unpack_from("<i", data, start)[0]
-        if not 0 <= fields <= len(data) - 4:
-            raise IndexError("the list of fields is outside of the buffer")
-        (size,) = struct.unpack_from("<H", data, fields)
-        places = struct.unpack_from(f"<{max(0, size // 2 - 2)}H", data, fields + 4)
-
-        def place(slot: int) -> int | None:
-            return start + places[slot] if 0 <= slot < len(places) and places[slot] else None
-
+        places = _places(data, start)
         found: dict[str, Any] = {}
         for one in self.tables[name]:
-            at = place(one.slot)
-            kind = place(one.slot - 1)
+            at, kind = places.get(one.slot), places.get(one.slot - 1)
             if one.kind in self.unions:
-                number = 0 if kind is None else data[kind]
-                if at is not None and number:
-                    found[one.name] = self._choice(one.kind, number, data, _at(data, at), depth + 1)
+                if at is not None and kind is not None and data[kind]:
+                    found[one.name] = self._choice(one.kind, data[kind], data, _at(data, at), depth + 1)
             elif at is not None:
                 found[one.name] = self._value(one, data, at, depth + 1)
             elif one.kind in _NUMBERS and not one.optional:
@@ -162,6 +152,16 @@ class Schema:
             raise ValueError(f"{union} has no member {number}")
         name = names[number - 1]
         return name, self._read(name, data, target, depth) if name in self.tables else {}
+
+
+def _places(data: bytes, start: int) -> dict[int, int]:
+    """Where the fields of a table are, by their slots; absent ones are left out."""
+    fields = start - int(struct.unpack_from("<i", data, start)[0])
+    if not 0 <= fields <= len(data) - 4:
+        raise IndexError("the list of fields is outside of the buffer")
+    (size,) = struct.unpack_from("<H", data, fields)
+    places = struct.unpack_from(f"<{max(0, size // 2 - 2)}H", data, fields + 4)
+    return {slot: start + place for slot, place in enumerate(places) if place}
 
 
 def _at(data: bytes, place: int) -> int:

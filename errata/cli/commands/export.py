@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from errata.api.on_demand import dataset_export, snapshot
 from errata.cli.completion import node_names
 from errata.cli.console import rows_answer
 from errata.cli.help import Command
@@ -35,13 +36,10 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, form: str, n
     With a name, and event times out of a column:
       errata export odf pipeline.yaml orders published/orders --name shop/orders --event-time sold_at
     """
-    from errata.inspect.dataset_export import export_dataset  # the command line starts without what reads a state
-    from errata.inspect.snapshot import Snapshot
-
     console = console_of(quiet, verbose, no_color)
     pipeline = load_for_reading(console, words)
-    reading = pipeline if isinstance(pipeline, Snapshot) else pipeline.snapshot()
-    done = export_dataset(reading, known_node(pipeline, node), directory, alias=alias, event_time=event_time)
+    reading = pipeline if isinstance(pipeline, snapshot.Snapshot) else pipeline.snapshot()
+    done = dataset_export.export_dataset(reading, known_node(pipeline, node), directory, alias=alias, event_time=event_time)
     if done.note is not None:
         console.note(f"{done.note[0].upper()}{done.note[1:]}.", level="warn")
     if format != "text":
