@@ -104,6 +104,8 @@ class Matching:
     predicate: Predicate
     context: spark.Context
     narrow: bool = False
+    few: bool = False
+    """Whether the driver has few rows, so that a query that saves work costs more than the work."""
     settle: Callable[[DataFrame], DataFrame] = as_it_is
     rejected: list[DataFrame] = field(default_factory=list)
     traced: bool = False
@@ -187,10 +189,11 @@ class Matching:
         if self.predicate.match == "collect":
             return self._collected(left, self._met(left, right, step, conditions, "inner"), step)
         first, every = self._takes_first(step), not step.keys or bool(conditions)
-        if first and not every:
+        alone = first and bool(step.keys) and not (self.narrow or self.few) and _are_unique(right, key_names(step.keys, RIGHT))
+        if first and not every and not alone:
             right = _first_of(right, key_names(step.keys, RIGHT))
         joined = self._met(left, right, step, conditions, "left")
-        return _first_of(joined, [ID]) if first and every else self._named(joined, step)
+        return _first_of(joined, [ID]) if first and every and not alone else self._named(joined, step)
 
     def _takes_first(self, step: Step) -> bool:
         """Return whether the first match of a step counts."""
@@ -313,6 +316,11 @@ def _first_failure(parts: Sequence[Part], tests: Sequence[tuple[Column, Column |
         cases += [] if failed is None else [(failed, F.lit(number))]
         cases += [] if part.is_key else [(~F.coalesce(value, F.lit(True)), F.lit(None).cast("int"))]
     return first_case(cases, F.lit(None).cast("int"))
+
+
+def _are_unique(rows: DataFrame, names: Sequence[str]) -> bool:
+    """Return whether no two rows have the same keys. Then no driver has several matches, among which the first one were to be found: that takes far longer."""
+    return bool(rows.groupBy(*names).agg(F.count(F.lit(1)).alias("__rows")).where(F.col("__rows") > 1).isEmpty())
 
 
 def _first_of(frame: DataFrame, by: Sequence[str], *order: str | Column) -> DataFrame:

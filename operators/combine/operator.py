@@ -189,7 +189,8 @@ class Combine(Keyed):
         """Compute the rows of the drivers whose matches a delta can change, and compare them with the prior ones."""
         if context.first:
             frames = [delta.frame if (delta := context.delta(at)) is not None else context.live_input(at) for at in range(len(self.inputs))]
-            return Delta.insertion(context.rows(self.compute(frames, context.values)))
+            few = context.limits.are_small(context.live_rows(self.driver))
+            return Delta.insertion(context.rows(self._compute(self._driving(frames[self.driver]), _given(frames), context.values, few=few)))
         found = affected(context, self._predicate(), self._static(context.values), self._riding, self._require_few)
         if found is None:
             every = self._compute(self._driving(context.live_input(self.driver)), context.live_input, context.values)
@@ -246,9 +247,9 @@ class Combine(Keyed):
     def _static(self, values: RunValues) -> spark.Context:
         return spark.Context({name: value for name, value in values.values.items() if name in self.where.reads_system})
 
-    def _compute(self, drivers: DataFrame, builds: Live, values: RunValues, touched: DataFrame | None = None, settle: Settle = as_it_is) -> DataFrame:
-        """The rows and rejects of the drivers given; `touched`: of the rejects only those."""
-        matching, rows = self._matched(drivers, builds, values, narrow=touched is not None, settle=settle)
+    def _compute(self, drivers: DataFrame, builds: Live, values: RunValues, touched: DataFrame | None = None, settle: Settle = as_it_is, *, few: bool = False) -> DataFrame:
+        """The rows and rejects of the drivers given; `touched`: of the rejects only those. `few`: the driver has few rows."""
+        matching, rows = self._matched(drivers, builds, values, narrow=touched is not None, few=few, settle=settle)
         rows = settle(rows)
         driver = matching.predicate.sides[self.chain.driver]
         done = rows.withColumn("_lookup", driver.lookup()).withColumn("_key", F.col(ID))
@@ -256,11 +257,11 @@ class Combine(Keyed):
         return self._with_rejects(good, rejected if touched is None else [bad.join(touched, "_lookup", "left_semi") for bad in rejected])
 
     def _matched(
-        self, drivers: DataFrame, builds: Live, values: RunValues, *, narrow: bool, settle: Settle = as_it_is, traced: bool = False
+        self, drivers: DataFrame, builds: Live, values: RunValues, *, narrow: bool, few: bool = False, settle: Settle = as_it_is, traced: bool = False
     ) -> tuple[Matching, DataFrame]:
         """The matches of the drivers given, and what was noted on the way."""
         ready, context = prepare(drivers, self.where.reads_system, self.inputs[self.driver], values)
-        matching = Matching(self._predicate(), context, narrow=narrow, settle=settle, traced=traced)
+        matching = Matching(self._predicate(), context, narrow=narrow, few=few, settle=settle, traced=traced)
         rows = matching.run(ready, builds)
         return matching, rows.drop("__prefix", "__path")
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
-from operators.testing import bound, check
+from changelog.rows import Limits
+from operators.testing import Memory, bound, check
 
 INPUTS = ("l", "r")
 
@@ -122,3 +124,22 @@ def test_the_first_match_of_three_inputs_is_one_of_all_of_them(sail, match, miss
         output | op | oid | t | l
         {expected}
     """, inputs=("o", "p", "c"))  # fmt: skip
+
+
+@pytest.mark.parametrize("where", ["l.k == r.k", "l.k == r.k and l.id >= r.since"])
+@pytest.mark.parametrize("builds", [[("b", 1, 3), ("a", 2, 0), ("c", None, 0)], [("b", 1, 0), ("a", 1, 3), ("c", 1, 0), ("d", 2, 9)]], ids=["one row a key", "several"])
+def test_many_drivers_meet_the_first_build_row_of_their_key(sail, where, builds):
+    settings = {"where": where, "propagate_ck": "driver", "on_miss": "skip", "cxl": "emit id = l.id\nemit since = r.since"}
+    memory = Memory(sail, bound("combine", settings, "id:int, k:int", "k:int, since:int", qualifiers=INPUTS), Limits(small_rows=0))
+    drivers = [(number, (1, 2, 3, None)[number % 4]) for number in range(12)]
+    found = memory.answer([appended(id=[id_ for id_, _ in drivers], k=[k for _, k in drivers]), appended([key for key, _, _ in builds], k=[k for _, k, _ in builds], since=[s for _, _, s in builds])])
+    met = {id_: [since for _, key, since in sorted(builds) if key == k and k is not None and ("since" not in where or id_ >= since)] for id_, k in drivers}
+    assert {row["id"]: row["since"] for row in found.to_pylist()} == {id_: sinces[0] for id_, sinces in met.items() if sinces}
+
+
+def appended(keys: list[str] | None = None, **columns: list[int | None]) -> pa.Table:
+    """Rows that come, by key or in order."""
+    count = len(next(iter(columns.values())))
+    keys = keys or [f"{number:02d}" for number in range(count)]
+    fixed = {"_op": pa.array([0] * count, pa.int8()), "_key": pa.array([key.encode() for key in keys], pa.binary()), "_cause": pa.array(["ingest"] * count)}
+    return pa.table({**fixed, **{name: pa.array(values, pa.int64()) for name, values in columns.items()}})
