@@ -29,6 +29,7 @@ from errata.state.committed_node import CommittedNode, paired
 from errata.state.node_writer import NodeWriter
 from errata.state.run_state import Ingested, RunState
 from errata.state.source_files import SourceFiles, files_left
+from errata.state.triage_events import TriageEvent
 from operators.core.delta import Delta
 from operators.source.file_changes import FileRecord
 from storage.state.entry import Entry
@@ -59,6 +60,10 @@ class Change(ABC):
     @abstractmethod
     def counters(self) -> dict[str, Any]:
         """What the ledger's entry says of it."""
+
+    def decided(self) -> Sequence[TriageEvent]:
+        """What it decides about dead letters."""
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +115,7 @@ def amend(pipeline: LoadedPipeline, change: Change, options: RunOptions, protect
             rejected.extend(_newly_rejected(epoch.plan, run))
 
     with Epoch.begin(pipeline, replace(options, dry_run=False), protected) as epoch:
-        planned = PlannedRun.of(epoch, AmendedInputs(epoch.plan, unedited(epoch), change))
+        planned = PlannedRun.of(epoch, AmendedInputs(epoch.plan, unedited(epoch), change), decided=change.decided())
         planned.announce()
         executor = StepExecutor(planned)
         executor.watch = watch

@@ -18,6 +18,7 @@ from errata.core.options import EngineOptions, RunOptions
 from errata.execution.engine import BYTES_A_ROW, choose_engine, start_engine
 from errata.execution.epoch import Epoch
 from errata.plan.pipeline import LoadedPipeline
+from errata.state.tally import NOTED
 from storage.delta.changelog_table import ChangelogTable
 from storage.delta.maintenance import WHOLE_FILE
 from storage.state.entry import CARRIED, Entry
@@ -104,7 +105,7 @@ class Compaction:
             base = {"base": self.before - 1, "folded": folded}
         return replace(
             self.head, execution_id=self.epoch.execution_id, started=self.epoch.started, finished=datetime.now(UTC), tables=dict(versions),
-            counters={**{name: value for name, value in self.head.counters.items() if name in ("rejected", "gone", *CARRIED)}, **base, "kind": "compact"},
+            counters={**{name: value for name, value in self.head.counters.items() if name in (*NOTED, "gone", *CARRIED)}, **base, "kind": "compact"},
             files={}, marks={}, previous="", hash="",
         )  # fmt: skip
 

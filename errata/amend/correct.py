@@ -56,7 +56,7 @@ class Correct(Change):
         shown = ", ".join(f"{name}={text}" for name, text in self.correction.key.items())
         if table.num_rows != 1:
             several = f"several records of '{node.name}' have" if table.num_rows else f"no record of '{node.name}' has"
-            unread = "a record that could not be read is corrected in its file: errata dlq lists it" if run.rejects.get(node.name) else ""
+            unread = "a rejected record is repaired by corrections of its source, or in its file: errata dlq lists it" if run.rejects.get(node.name) else ""
             raise Usage(f"{several} {shown}", help="name more columns with --key" if table.num_rows else unread)
         return run.engine.from_arrow(table)
 

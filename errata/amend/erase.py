@@ -288,6 +288,7 @@ class _Erasing:
         was = keyed_hash(key, self._images(run))
         kept_out = {KEPT_OUT: with_hashes(head.counters.get(KEPT_OUT, {}), self._hashes(run, key))} if self.change.wanted.keep_out else {}
         before = {name: self._live(run, name) for name in self._remembering()}
+        self._scrub.decisions = executor.decisions_in_force()
         tables = self._scrub.scrub()
         self._clear()
         for name, count in before.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -25,8 +25,9 @@ from errata.inspect.why import value_is
 from errata.plan.expectations import written_input
 from errata.plan.pipeline import LoadedPipeline
 from errata.plan.plan import Node
+from errata.project.correction_files import YAML
 from errata.yaml import parse_yaml
-from operators.core.settings import leads_out
+from operators.core.settings import PipelineSettings, leads_out
 from operators.corrections.entries import cell_text
 from operators.corrections.operator import Corrections
 from storage.uris import below
@@ -72,10 +73,9 @@ def save(pipeline: LoadedPipeline, correction: Correction, notes: Mapping[str, s
     for name, text in correction.changes.items():
         _require_value(pipeline, node, name, text)
     text = yaml.safe_dump([_entry(operator, row, correction, notes)], sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
-    path = _file(pipeline, node)
-    saved = Saved(path, below(str(path), pipeline.plan.settings.folder), text)
+    saved = Saved(*place_of(str(node.spec.config.path), pipeline.plan.settings.folder), text)
     if not dry:
-        _append(pipeline, saved, operator, row, correction)
+        append(saved, pipeline.plan.settings, lambda entry: _says_something(entry, operator, row, correction))
     return saved
 
 
@@ -147,23 +147,32 @@ def _given(text: str, before: Any) -> Any:
     return text
 
 
-def _file(pipeline: LoadedPipeline, node: Node) -> Path:
-    pattern = str(node.spec.config.path)
-    folder = pipeline.plan.settings.folder
+def place_of(pattern: str, folder: Path) -> tuple[Path, str]:
+    """The file that a new correction is written into, and its name below the pipeline's folder. Raises Usage where a pattern has no place for one."""
     if not any(sign in pattern for sign in "*?["):
         path = folder / pattern
-        if path.suffix.lower() not in (".yaml", ".yml"):
+        if path.suffix.lower() not in YAML:
             raise Usage(f"'{pattern}' is no YAML file", help="write the correction into it, or name a pattern: path: corrections/*")
-        return path
+        return path, below(str(path), folder)
     name = str(Path(pattern).parent / FILE)
     if not fnmatch(name, pattern) or any(sign in str(Path(pattern).parent) for sign in "*?["):
         raise Usage(f"'{pattern}' has no place for a new file", help="name a pattern such as corrections/*.yaml")
-    return folder / name
+    return folder / name, name
 
 
-def _append(pipeline: LoadedPipeline, saved: Saved, operator: Corrections, row: Mapping[str, Any], correction: Correction) -> None:
-    """Add the entry to the file, which stays a list of YAML, while nobody else adds one. Raises Usage where it would be none, or leads out of the folder."""
-    path, settings = saved.path.resolve(), pipeline.plan.settings
+def append(saved: Saved, settings: PipelineSettings, doubles: Callable[[Any], bool], count: int = 1) -> None:
+    """Add entries to their file, which stays a list of YAML, while nobody else adds some.
+
+    Args:
+        saved: The entries.
+        settings: Where the pipeline lies.
+        doubles: Whether an entry of the file says something about the same cells.
+        count: The number of entries.
+
+    Raises:
+        Usage: The file would be no list, or leads out of the folder, or has such an entry.
+    """
+    path = saved.path.resolve()
     if not settings.allow_absolute_paths and leads_out(settings.folder, saved.name):
         raise Usage(f"'{saved.name}' is a link to a file outside the pipeline's folder", help="the next run would not read it: save into a file beside the pipeline")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -173,7 +182,7 @@ def _append(pipeline: LoadedPipeline, saved: Saved, operator: Corrections, row: 
         document = parse_yaml(text, file=str(saved.path), env={})
         if not isinstance(document.value, list) or any(one.is_error for one in document.diagnostics):
             raise Usage(f"'{saved.name}' cannot be extended", help="write its corrections as a list whose lines begin with '- key:'")
-        if any(_says_something(entry, operator, row, correction) for entry in document.value[:-1]):
+        if any(map(doubles, document.value[:-count])):
             raise Usage(f"the record is corrected in {saved.name} already", help="edit it there, or give it status: withdrawn")
         replace_file(path, text)
 

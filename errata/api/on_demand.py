@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from errata.amend import compact, correct, erase, revert, saved_correction
+    from errata.amend import compact, correct, erase, repairs, revert, saved_correction, triage
     from errata.api import amendments, results, runs
     from errata.inspect import (
         booked,
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         expectations,
         explain,
         forecast,
+        letter_sheets,
         next_run,
         restate,
         snapshot,
@@ -35,7 +36,9 @@ else:
     expectations = Lazy("errata.inspect.expectations")
     explain = Lazy("errata.inspect.explain")
     forecast = Lazy("errata.inspect.forecast")
+    letter_sheets = Lazy("errata.inspect.letter_sheets")
     next_run = Lazy("errata.inspect.next_run")
+    repairs = Lazy("errata.amend.repairs")
     report = Lazy("errata.pages.report")
     corrections = Lazy("errata.inspect.corrections")
     saved_correction = Lazy("errata.amend.saved_correction")
@@ -44,7 +47,8 @@ else:
     revert = Lazy("errata.amend.revert")
     runs = Lazy("errata.api.runs")
     snapshot = Lazy("errata.inspect.snapshot")
+    triage = Lazy("errata.amend.triage")
     verify = Lazy("errata.inspect.verify")
     why = Lazy("errata.inspect.why")
 
-__all__ = ["amendments", "booked", "compact", "correct", "corrections", "dataset_export", "dlq", "erase", "expectations", "explain", "forecast", "next_run", "report", "restate", "results", "revert", "runs", "saved_correction", "snapshot", "verify", "why"]
+__all__ = ["amendments", "booked", "compact", "correct", "corrections", "dataset_export", "dlq", "erase", "expectations", "explain", "forecast", "letter_sheets", "next_run", "repairs", "report", "restate", "results", "revert", "runs", "saved_correction", "snapshot", "triage", "verify", "why"]

@@ -22,7 +22,9 @@ from errata.api.on_demand import (
     expectations,
     explain,
     forecast,
+    letter_sheets,
     next_run,
+    repairs,
     report,
     restate,
     results,
@@ -30,13 +32,25 @@ from errata.api.on_demand import (
     runs,
     saved_correction,
     snapshot,
+    triage,
     verify,
     why,
 )
 from errata.core.diagnostics import Diagnostic, did_you_mean
 from errata.core.env_references import process_environment
 from errata.core.failures import Usage
-from errata.core.options import Correction, EngineKind, EngineOptions, Erasure, LogFilter, Restatement, RunOptions
+from errata.core.options import (
+    Correction,
+    EngineKind,
+    EngineOptions,
+    Erasure,
+    LetterChoice,
+    LetterDecision,
+    LogFilter,
+    RepairNotes,
+    Restatement,
+    RunOptions,
+)
 from errata.plan.opening import Choices, open_pipeline, pipeline_name, state_place
 from errata.plan.pipeline import LoadedPipeline
 from errata.plan.plan import Plan
@@ -283,10 +297,29 @@ class Pipeline:
         """
         return erase.check(self.loaded, key, texts)
 
-    def dlq_retry(self, group: str, options: RunOptions) -> RunResult:
-        """A run that admits the suppressed records again. Raises Usage where no group of that name is suppressed, and Failure."""
+    def dlq_retry(self, group: str, options: RunOptions, reason: str = "", author: str = "") -> RunResult:
+        """A run that admits the suppressed records again.
+
+        Args:
+            group: The group that is asked for.
+            options: The options of the run. With `reopen` rows of closed periods may change.
+            reason: Why; kept with the author and the time, also where the run changes nothing.
+            author: Who wants it; empty: the user of the operating system.
+
+        Raises:
+            Failure: Usage where no group of that name is suppressed.
+        """
         dlq.require_suppressed(self.loaded, group)
-        return runs.retry_suppressed(self.loaded, options)
+        return runs.retry_suppressed(self.loaded, options, triage.retried(group, reason, author))
+
+    def dlq_decide(self, choice: LetterChoice, decision: LetterDecision, options: RunOptions | None = None) -> RunResult:
+        """Assign or waive entries of the DLQ, or take a waiver back, in an epoch of its own. Raises Usage where nothing would change, and Failure."""
+        change = triage.decide(self.snapshot(), choice, decision)
+        return amendments.amend_pipeline(self.loaded, change, options or RunOptions())[1]
+
+    def dlq_import(self, sheet: Path, notes: RepairNotes, *, dry: bool = False) -> Iterable[Row]:
+        """Write corrections for the cells that people changed in an exported table; nothing is committed. A row for each changed cell. Raises Usage."""
+        return repairs.Repairs.of(self.loaded, self.snapshot(), notes).take(sheet, dry=dry)
 
     def compact(self, before: int | None = None, engine: EngineOptions = EngineOptions()) -> Iterable[Row]:  # noqa: B008 - frozen
         """Put small files together; fold the epochs before `before` into a base: table, files and rows before and after. Raises Failure."""
@@ -366,6 +399,22 @@ class Pipeline:
     def dlq_groups(self) -> Iterable[Row]:
         """Suppressed correlation groups with their triggers."""
         return dlq.groups(self.snapshot())
+
+    def dlq_triage(self, choice: LetterChoice | None = None) -> Iterable[Row]:
+        """Entries of the DLQ, oldest first, with what triage knows of them. Raises Usage for a name that no entry has."""
+        return dlq.triage_entries(self.snapshot(), choice or LetterChoice())
+
+    def dlq_triage_groups(self, choice: LetterChoice | None = None) -> Iterable[Row]:
+        """Suppressed groups, oldest first, with what triage knows of them. Raises Usage for a name that no entry has."""
+        return dlq.triage_groups(self.snapshot(), choice or LetterChoice())
+
+    def dlq_export(self, path: Path, choice: LetterChoice | None = None) -> int:
+        """Write entries of the DLQ as a CSV file or a workbook, and return their number. Raises Usage, LibraryMissing."""
+        return letter_sheets.export(self.snapshot(), choice or LetterChoice(), path)
+
+    def dlq_history(self) -> Iterable[Row]:
+        """What people decided about dead letters, newest first."""
+        return dlq.history(self.snapshot())
 
     def verify(self, recompute: bool = False, engine: EngineOptions = EngineOptions()) -> Iterable[Row]:  # noqa: B008 - frozen
         """check, node, epoch, verdict (`ok` or `violation`), detail."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +16,7 @@ from errata.core.options import RunOptions
 from errata.execution.run import run
 from errata.plan.own_files import ProtectedFiles
 from errata.plan.pipeline import LoadedPipeline
+from errata.state.triage_events import TriageEvent
 from errata.telemetry.metrics import measured
 from operators.core.settings import GivenRows
 
@@ -73,10 +74,11 @@ def run_on_rows(
         return run_with_rows(planned(given_rows(pipeline.plan, inputs, head, Path(folder))), options)
 
 
-def retry_suppressed(pipeline: LoadedPipeline, options: RunOptions) -> RunResult:
-    """A run that admits the suppressed records again. Raises Failure."""
-    return _measured_run(pipeline, options, pipeline.protected_files(), retry=True)
+def retry_suppressed(pipeline: LoadedPipeline, options: RunOptions, decided: Sequence[TriageEvent] = ()) -> RunResult:
+    """A run that admits the suppressed records again. `decided`: who wants it and why, where somebody says so. Raises Failure."""
+    protected = pipeline.protected_files()
+    return measured(pipeline, options, lambda heard: run(pipeline, heard, protected, retry=True, decided=decided))
 
 
-def _measured_run(pipeline: LoadedPipeline, options: RunOptions, protected: ProtectedFiles, *, retry: bool = False) -> RunResult:
-    return measured(pipeline, options, lambda heard: run(pipeline, heard, protected, retry=retry))
+def _measured_run(pipeline: LoadedPipeline, options: RunOptions, protected: ProtectedFiles) -> RunResult:
+    return measured(pipeline, options, lambda heard: run(pipeline, heard, protected))

@@ -143,6 +143,8 @@ class Console:
             for line in changed_outputs(result.output_changes):
                 self.note(line)
             self.note(ops_styled(summary(result), on=self.color))
+            if result.rejected:
+                self.note("errata dlq lists the rejected records and what can be done about them.")
         else:
             if result.message:
                 self.failure(result.message)
@@ -160,6 +162,7 @@ def summary(result: RunResult) -> str:
     head = f"epoch {result.epoch}" if result.epoch is not None else "no epoch yet"
     did = f"{head}: {changes or 'no row changed'}" if result.committed else f"nothing changed, {head}"
     rejected = f"; {result.rejected:,} rejected" if result.rejected else ""
+    rejected += f"; {result.waived:,} waived" if result.waived else ""
     return f"{did[:1].upper()}{did[1:]}{rejected} ({result.seconds:.1f} s)"
 
 

@@ -10,6 +10,7 @@ import click
 from errata.cli.console import Console
 from errata.core.uuid7 import uuid7
 from errata.rendering.event_stream import EventStream
+from errata.state.tally import Tally
 
 if TYPE_CHECKING:  # the command line starts without what loads a pipeline
     from errata.api.pipeline import Pipeline
@@ -52,7 +53,7 @@ def known_state(stream: EventStream, snapshot: "Snapshot | None") -> None:
 
 def _standing(head: "Entry | None") -> tuple[int, int]:
     """The epoch of a ledger entry, and the number of rejected records."""
-    return (0, 0) if head is None else (head.epoch, int(head.counters.get("rejected", 0)))
+    return (0, 0) if head is None else (head.epoch, Tally.noted(head.counters).open)
 
 
 def _names(pipeline: "Pipeline") -> Iterator[str]:

@@ -98,7 +98,8 @@ class RunResult:
     Args:
         epoch: The last committed epoch, None before the first.
         counts: Op rows by node and op.
-        rejected: How many rejected records there are now.
+        rejected: How many rejected records there are now, without the waived ones.
+        waived: How many rejected records are waived.
         outputs: The path of each output. An output in parts has the path from which the names of its parts are made.
         message: Why a run with exit code 3 or 4 stopped, or which records a trial of a correction would reject.
         preview: The text of a preview that goes to standard output.
@@ -113,6 +114,7 @@ class RunResult:
     counts: Counts = field(default_factory=Counts)
     per_source_rollback_cursors: Mapping[str, int] = field(default_factory=dict)
     rejected: int = 0
+    waived: int = 0
     outputs: Mapping[str, Place] = field(default_factory=dict)
     seconds: float = 0.0
     message: str = ""

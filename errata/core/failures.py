@@ -47,12 +47,14 @@ class RecordCounts:
     Attributes:
         files: Path and number of records of each file that was read.
         written: Rows in outputs.
-        rejected: Rejected records.
+        rejected: Rejected records, without the waived ones.
+        waived: Rejected records that were waived.
     """
 
     files: Sequence[tuple[str, int]]
     written: int
     rejected: int
+    waived: int = 0
 
 
 class Failure(Exception):

@@ -13,14 +13,14 @@ _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 _SIZE = re.compile(r"([0-9]+)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 
 
-def replace_file(path: Path, text: str) -> None:
-    """Write a text file, UTF-8 with LF, and rename it over the old one once it is complete. Raises OSError."""
+def replace_file(path: Path, content: str | bytes) -> None:
+    """Write a file, text as UTF-8 with LF, and rename it over the old one once it is complete. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     written = Path(name)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         written.chmod(0o666 & ~_umask())

@@ -100,6 +100,56 @@ class Erasure:
     keep_out: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class LetterChoice:
+    """Which entries of the dead letter queue a command means. All parts must hold; of several names one.
+
+    Args:
+        names: Ids of entries, or their beginnings, and names of groups.
+        older_than: The least age, such as `12h` or `30d`.
+        waived: Only waived entries, or only the others; None: both.
+    """
+
+    names: Sequence[str] = ()
+    source: str | None = None
+    stage: str | None = None
+    category: str | None = None
+    assigned: str | None = None
+    older_than: str | None = None
+    waived: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LetterDecision:
+    """What somebody decides about entries of the dead letter queue.
+
+    Args:
+        action: `unwaive` takes a waiver back.
+        author: Who; empty: the user of the operating system.
+        assignee: Who has the entries from now on; empty: nobody.
+    """
+
+    action: Literal["assign", "waive", "unwaive"]
+    reason: str = ""
+    author: str = ""
+    assignee: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RepairNotes:
+    """What goes with repaired cells.
+
+    Args:
+        into: The file of corrections, below the pipeline's folder; None: the one of the source's corrections, or of the node behind it.
+        reason: Why, where a row of the table does not say so itself.
+    """
+
+    into: str | None = None
+    reason: str = ""
+    author: str = ""
+    ticket: str = ""
+
+
 CORRECTION_STATES = ("applied", "spent", "conflict", "dangling", "pending", "draft", "withdrawn")
 """What may have become of a correction as code; `pending`: no run has seen it yet."""
 CORRECTION_COLUMNS = ("node", "state", "place", "key", "column", "from", "to", "reason", "author", "ticket", "records")

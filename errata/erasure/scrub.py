@@ -16,6 +16,7 @@ from errata.erasure.selection import IDENTITY, ErasedKeys, cut, gathered, live_o
 from errata.erasure.values import SYSTEM, Values, as_frame, spelled
 from errata.plan.correlation import TRIGGERS
 from errata.plan.plan import Node, Plan
+from errata.state.triage_events import TRIAGE
 from operators.source.node import SourceNode
 from storage.delta.changelog_table import ChangelogTable
 from storage.delta.scrubbing import Change
@@ -67,6 +68,8 @@ class Scrub:
     table: Callable[[str], ChangelogTable]
     paths: Collection[str]
     values: Values = field(default_factory=Values)
+    decisions: Collection[str] = ()
+    """The decisions about dead letters that hold for an entry. The others about records of erased sources leave."""
     tables: dict[str, TableScrub] = field(default_factory=dict)
     _dry: bool = False
 
@@ -174,6 +177,8 @@ class Scrub:
         if TRIGGERS in self.paths and self.table(TRIGGERS).exists():
             live = live_of(gathered(op_rows(self.table(TRIGGERS))))
             self._keep(TRIGGERS, lambda rows: rows.join(live, IDENTITY, "semi"))
+        if TRIAGE in self.paths and self.table(TRIAGE).exists():
+            self._keep(TRIAGE, self._decided)
         return self.tables
 
     def _rewrite(self, path: str, change: Change) -> None:
@@ -242,6 +247,14 @@ class Scrub:
             return _with_state(rows.filter(~named).join(newest, ["_key", EPOCH], "semi"))
 
         self._keep(path, kept)
+
+    def _decided(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """The decisions that quote no erased value, and may not be about an erased record."""
+        sources = [name for name, keys in self.keys.items() if keys and self.plan[name].is_source]
+        leaves = rows["source"].is_in(sources) & ~rows["name"].is_in([*self.decisions])
+        for column in (column for column in rows if column.dtype == pl.String):
+            leaves = leaves | self.values.holding(column, whole=False)
+        return rows.filter(~leaves.fill_null(value=False))
 
     def _unknown(self, rows: pl.DataFrame, erased: ErasedKeys) -> pl.Series:
         """Which rows of a source's memory say nothing of erased records."""

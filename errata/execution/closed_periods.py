@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MOST_SHOWN: Final = 20
 """How many changed rows a message shows."""
-HELP: Final = "--reopen of errata run, correct and revert lets them through"
+HELP: Final = "--reopen of errata run, correct, revert and dlq retry lets them through"
 
 
 @dataclass(frozen=True, slots=True)

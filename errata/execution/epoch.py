@@ -27,6 +27,8 @@ from errata.plan.own_files import ProtectedFiles
 from errata.plan.pipeline import LoadedPipeline
 from errata.plan.plan import Plan
 from errata.state.node_tables import Tables
+from errata.state.tally import NOTED
+from errata.state.triage_events import TRIAGE
 from storage import durable
 from storage.durable import undoing
 from storage.errors import EngineUnavailable, LedgerMoved, Overtaken, StorageError
@@ -158,10 +160,11 @@ class Epoch:
 
     @contextmanager
     def undone_on_failure(self) -> Iterator[None]:
-        """Within the body of a `with` any failure takes back what the epoch wrote. First the tables that a refresh replaces are cleared."""
+        """Within the body of a `with` any failure takes back what the epoch wrote. First the tables that a refresh replaces are cleared, but for decisions of people."""
         with undoing(self.undo):
             for path in self.replaced.tables if self.replaced else ():
-                self.tables.by_path(path).clear()
+                if path != TRIAGE:
+                    self.tables.by_path(path).clear()
             yield
 
     def undo(self) -> None:
@@ -218,7 +221,7 @@ class Epoch:
         if head is None or not head.counters.get(PENDING):
             return
         proof = Removal(self.plan, self.state, head).done(self.erased)
-        counters = {name: value for name, value in head.counters.items() if name in ("rejected", "gone", *CARRIED) and name != PENDING}
+        counters = {name: value for name, value in head.counters.items() if name in (*NOTED, "gone", *CARRIED) and name != PENDING}
         self.head, self.replaced, self.rewritten = head, None, None
         self.commit(replace(
             head, execution_id=self.execution_id, started=self.started, finished=datetime.now(UTC), counters={**counters, "kind": "erased", PROOF: proof},

@@ -8,6 +8,7 @@ from errata.core.failures import RecordCounts, Stopped
 from errata.core.options import RunOptions
 from errata.plan.plan import Node, Plan
 from errata.state.run_state import NodeDelta, RunState
+from errata.state.tally import Tally
 from operators.source.file_changes import FileRecord
 from storage.state.entry import Entry
 
@@ -44,35 +45,45 @@ def guard_scopes(options: RunOptions, node: Node, delta: NodeDelta, standing: in
         raise Stopped(message, help="check the input; --max-retract-share 1 lets it through")
 
 
-def judge(plan: Plan, options: RunOptions, run: RunState, files: Mapping[str, Sequence[FileRecord]], collateral: int) -> None:
-    """Judge the thresholds. `collateral` rejected records failed only with their group; `files` belong to the sources. Raises Stopped."""
+def judge(plan: Plan, options: RunOptions, run: RunState, files: Mapping[str, Sequence[FileRecord]], tally: Tally) -> None:
+    """Judge the thresholds. `tally` counts the rejected records; `files` belong to the sources. Raises Stopped."""
     read = sum(run.live_rows.get(node.name, 0) for node in plan.of_kind("source"))
-    exceeded = _exceeded(plan, options, read, run.total_rejected(), collateral)
+    exceeded = _exceeded(plan, options, read, tally)
     if exceeded:
-        raise Stopped(exceeded, counts=_record_counts(plan, run, files))
+        raise Stopped(exceeded, counts=_record_counts(plan, run, files, tally))
 
 
 def judge_unchanged(plan: Plan, options: RunOptions, head: Entry) -> None:
     """Thresholds of a run that changes nothing: records that were rejected before count as they do in a full run. Raises Stopped."""
     sources = [head.nodes.get(node.name, {}) for node in plan.of_kind("source")]
     read = sum(counts.get("live", 0) + counts.get("rejected_live", 0) for counts in sources)
-    rejected = int(head.counters.get("rejected", 0))
-    exceeded = _exceeded(plan, options, read, rejected, int(head.counters.get("correlated", 0)))
+    exceeded = _exceeded(plan, options, read, Tally.noted(head.counters))
     if exceeded:
         raise Stopped(exceeded)
 
 
-def _exceeded(plan: Plan, options: RunOptions, read: int, rejected: int, collateral: int) -> str:
-    """What threshold is exceeded, in words; empty where none is."""
-    share, failed = plan.model.error_handling.type_error_threshold, rejected - collateral
+def _exceeded(plan: Plan, options: RunOptions, read: int, tally: Tally) -> str:
+    """What threshold is exceeded, in words; empty where none is. Waived records count for none."""
+    handling = plan.model.error_handling
+    share, rejected, failed = handling.type_error_threshold, tally.open, tally.failed
     if options.error_threshold and rejected > options.error_threshold:
         return f"{rejected:,} records were rejected, more than the threshold of {options.error_threshold:,}"
     if share is not None and read and failed / read > share:
         return f"{failed:,} of {read:,} records failed, more than the share {share:g} of type_error_threshold"
+    for category, limit in handling.thresholds.items():
+        count = (tally.categories or {}).get(category, 0)
+        if limit.records is not None and count > limit.records:
+            return f"{_rejected(count)} as {category}, more than the {limit.records:,} of error_handling.thresholds"
+        if limit.share is not None and read and count / read > limit.share:
+            return f"{count:,} of {read:,} records were rejected as {category}, more than the share {limit.share:g} of error_handling.thresholds"
     return ""
 
 
-def _record_counts(plan: Plan, run: RunState, files: Mapping[str, Sequence[FileRecord]]) -> RecordCounts:
+def _rejected(count: int) -> str:
+    return f"{count:,} record{' was' if count == 1 else 's were'} rejected"
+
+
+def _record_counts(plan: Plan, run: RunState, files: Mapping[str, Sequence[FileRecord]], tally: Tally) -> RecordCounts:
     """The records that a run read, wrote and rejected before it was stopped."""
     present = [(record.path, record.rows) for node in plan.of_kind("source") for record in files.get(node.name, ()) if record.present]
-    return RecordCounts(present, sum(run.summary(node)["live"] for node in plan.of_kind("output")), run.total_rejected())
+    return RecordCounts(present, sum(run.summary(node)["live"] for node in plan.of_kind("output")), tally.open, tally.waived)

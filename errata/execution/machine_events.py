@@ -11,6 +11,7 @@ from errata.plan.plan import Plan
 from errata.plan.steps import IngestStep
 from errata.state.run_state import RunState
 from errata.state.source_files import SourceFiles
+from errata.state.tally import Tally
 from operators.output.operator import Output
 from operators.source.file_changes import FileRecord
 from storage.state.entry import Entry
@@ -56,7 +57,7 @@ def committed(entry: Entry, plan: Plan, run: RunState) -> Event:
     """Return the event of an epoch that is committed."""
     ops = {node.name: {op: int(run.done[node.name].ops.get(op, 0)) for op in _OPS} for node in plan if node.name in run.done}
     cursors = {name: one["cursor"] for name, one in entry.sources.items() if one["cursor"]}
-    return Event("committed", facts={"epoch": entry.epoch, "ops": ops, "rejected": int(entry.counters.get("rejected", 0)), "cursors": cursors, "ledger": entry.hash})
+    return Event("committed", facts={"epoch": entry.epoch, "ops": ops, "rejected": Tally.noted(entry.counters).open, "cursors": cursors, "ledger": entry.hash})
 
 
 def outputs_written(plan: Plan, name: str, files: Sequence[Mapping[str, Any]], entry: Entry) -> Iterator[Event]:

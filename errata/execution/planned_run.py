@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import cast
+from typing import Any, cast
 
 from changelog.ops import Changed
 from errata.core.events import Counts, Event, OutputChange, RunResult
@@ -19,6 +19,8 @@ from errata.plan.plan import Node
 from errata.plan.planned_rows import planned_rows
 from errata.plan.steps import OutputChanges, Steps, plan_steps
 from errata.state.source_files import SourceFiles, without_files
+from errata.state.tally import Tally
+from errata.state.triage_events import TriageEvent
 from storage.state.entry import Entry
 
 
@@ -32,6 +34,7 @@ class PlannedRun:
         targets: Where outputs are written; None where none are.
         tables: The tables of databases that outputs are.
         retry: Whether suppressed records are tried again although nothing else changed.
+        decided: What somebody decided about dead letters; the epoch keeps it.
     """
 
     epoch: Epoch
@@ -41,9 +44,10 @@ class PlannedRun:
     targets: Targets | None = None
     tables: DatabaseTargets = field(default_factory=lambda: DatabaseTargets({}))
     retry: bool = False
+    decided: Sequence[TriageEvent] = ()
 
     @classmethod
-    def of(cls, epoch: Epoch, inputs: Inputs, *, retry: bool = False) -> PlannedRun:
+    def of(cls, epoch: Epoch, inputs: Inputs, *, retry: bool = False, decided: Sequence[TriageEvent] = ()) -> PlannedRun:
         """Look at the input and at the files of outputs, and plan the steps. Raises Failure."""
         sources = inputs.look()
         targets, tables = Targets.of(epoch.outputs), DatabaseTargets.of(epoch.outputs)
@@ -53,7 +57,12 @@ class PlannedRun:
         steps = plan_steps(epoch.plan, epoch.head, {**inputs.reasons(sources), **turned_stale(epoch.plan, epoch.head, epoch.started), **reopened_nodes(epoch.plan, epoch.options)}, changes, retry=retry)
         for text in without_files(sources.values()):
             epoch.warn(text)
-        return cls(epoch, inputs, sources, steps, targets, tables, retry)
+        return cls(epoch, inputs, sources, steps, targets, tables, retry, decided)
+
+    def counters(self) -> dict[str, Any]:
+        """What the ledger's entry says of the input, and why suppressed records were tried again, where somebody said so."""
+        tried = {"kind": "dlq retry", "reason": self.decided[0].reason, "author": self.decided[0].author} if self.retry and self.decided else {}
+        return {**tried, **self.inputs.counters()}
 
     def announce(self) -> None:
         """Tell the listener what the run will do with each node."""
@@ -100,11 +109,11 @@ class PlannedRun:
             counts: Op rows of the run by node and op.
             committed: Whether it committed the entry.
         """
-        epoch, rejected, expected = self.epoch, int(entry.counters.get("rejected", 0)), self._tell_of_expectations(entry)
+        epoch, tally, expected = self.epoch, Tally.noted(entry.counters), self._tell_of_expectations(entry)
         return RunResult(
-            exit_code=2 if rejected else 0, epoch=entry.epoch, counts=Counts({name: ops for name, ops in counts.items() if ops}),
+            exit_code=2 if tally.open else 0, epoch=entry.epoch, counts=Counts({name: ops for name, ops in counts.items() if ops}),
             per_source_rollback_cursors={name: one["cursor"] for name, one in entry.sources.items() if one["cursor"]},
-            rejected=rejected, outputs=self._targets.paths_after(epoch.plan, entry), seconds=monotonic() - epoch.began,
+            rejected=tally.open, waived=tally.waived, outputs=self._targets.paths_after(epoch.plan, entry), seconds=monotonic() - epoch.began,
             started=epoch.started, execution_id=epoch.execution_id, committed=committed, expectations=expected, output_changes=tuple(self._changes(counts, entry.counters.get("booked", {}) if committed else {})),
         )  # fmt: skip
 

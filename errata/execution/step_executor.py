@@ -48,11 +48,14 @@ from errata.rollback.dlq_file import dlq_pieces
 from errata.rollback.outcome import Settled
 from errata.rollback.record_locations import Places, SourceState
 from errata.rollback.rounds import Rounds
+from errata.rollback.triage import tally_of, triaged
 from errata.state.node_writer import NodeWriter
 from errata.state.run_state import NodeDelta, RunState
 from errata.state.scalar_inputs import ScalarInputs
 from errata.state.source_files import SourceFiles, files_before, labels_of, reshaped, undeclared
 from errata.state.source_memory import SourceMemory
+from errata.state.tally import Tally
+from errata.state.triage_events import append_events, events_of
 from operators.core.run_values import RunValues
 from operators.output.operator import Output
 from operators.source.file_changes import FileRecord
@@ -139,6 +142,8 @@ class StepExecutor:
         try:
             with self.epoch.undone_on_failure(), engine.sized(_largest_table(self.run, self.sources)):
                 self.compute()
+                if self.planned.decided:
+                    append_events(self.run.tables.triage, self.planned.decided, self.epoch.number)
                 if self.watch is not None:
                     self.watch(self.run)
                 self._visit(GuardStep())
@@ -208,7 +213,7 @@ class StepExecutor:
             case SettleStep():
                 self._settle(step)
             case GuardStep():
-                judge(self.epoch.plan, self.epoch.options, self.run, self.files, self.settled.collateral)
+                judge(self.epoch.plan, self.epoch.options, self.run, self.files, self._tally())
                 stop_where_failing(self.epoch.plan, self.run)
                 self.late = guard_closed(self.epoch.plan, self.epoch.options, self.run, self.epoch.prior, erases=self.epoch.erases)
             case OutputStep():
@@ -277,7 +282,7 @@ class StepExecutor:
         if path is None or not self.run.total_rejected():
             staged.gone |= {} if path is None or head is None else targets.of_dlq(head)
             return []
-        if head is not None and not self.epoch.erases and not self._touches_rejects() and targets.dlq_intact(head):
+        if head is not None and not self.epoch.erases and not self.planned.decided and not self._touches_rejects() and targets.dlq_intact(head):
             return cast("list[dict[str, Any]]", head.nodes.get("dlq", {}).get("files", []))
         return [staged.stage(path, self._dlq_pieces()).json(self.epoch.plan.settings.folder)]
 
@@ -291,17 +296,17 @@ class StepExecutor:
         nodes["dlq"] = {"files": self.written.get("dlq", []), "form": dlq_form(plan)}
         rollback = {"largest": self.settled.largest, "rules": rules(plan), "retract": retract_counters(plan, run, self.settled)}
         nodes[TRIGGERS] = {"rejected_live": run.rejected_live(TRIGGERS), **rollback}
-        rejects = self._live_rejects() if run.total_rejected() else None
+        rejects, tally = (self._live_rejects() if run.total_rejected() else None), self._tally(whole=True)
         for name, facts in ledger_facts(run, plan, rejects).items():
             nodes[name] |= facts
         for path in sorted(run.tables.versions()):
             run.tables.by_path(path).compact_if_fragmented()
         gone = {"gone": [*epoch.staged.gone.values(), *superseded]} if epoch.staged.gone or superseded else {}
         entry = Entry(
-            epoch.number, epoch.execution_id, epoch.batch_id, epoch.started, datetime.now(UTC), 2 if run.total_rejected() else 0,
+            epoch.number, epoch.execution_id, epoch.batch_id, epoch.started, datetime.now(UTC), 2 if tally.open else 0,
             plan=plan.summary(), tables={**(epoch.head.tables if epoch.head and not self.epoch.erases else {}), **run.tables.versions()}, nodes=nodes,
             sources={name: self._source_entry(one, rejects) for name, one in self.sources.items()},
-            counters={"rejected": run.total_rejected(), "correlated": self.settled.collateral, **gone, **self.late.counters(), **epoch.counters(), **self.planned.inputs.counters()},
+            counters={**tally.counters(), **gone, **self.late.counters(), **epoch.counters(), **self.planned.counters()},
         )  # fmt: skip
         for event in newly_rejected(rejects, epoch.number):
             epoch.options.listener(event)
@@ -344,7 +349,7 @@ class StepExecutor:
 
     @property
     def _outputs(self) -> OutputContext:
-        return replace(self.epoch.outputs, restoring=self.restoring, reason=self.planned.inputs.counters().get("reason"))
+        return replace(self.epoch.outputs, restoring=self.restoring, reason=self.planned.counters().get("reason"))
 
     @property
     def _present(self) -> Mapping[str, Sequence[FileRecord]]:
@@ -398,7 +403,7 @@ class StepExecutor:
     def _nothing_changed(self) -> bool:
         """Whether files changed but no row did, and the ledger needs to learn nothing: then there is no epoch."""
         recomputed = self._reshaped | self.steps.recomputed
-        if recomputed or self.epoch.head is None or self.steps.rearranged:
+        if recomputed or self.planned.decided or self.epoch.head is None or self.steps.rearranged:
             return False
         return all(delta.empty for delta in self.run.done.values()) and not self._remembers_more() and not self._rejects_moved(self.epoch.head)
 
@@ -425,9 +430,30 @@ class StepExecutor:
         return summed or any(one.reason for one in self.sources.values()) or any(delta.rejected or delta.repaired for delta in done.values())
 
     def _dlq_pieces(self) -> Iterator[bytes]:
-        rejects = self._live_rejects()
+        rejects = triaged(self._live_rejects(), self._decisions())
         started = Ledger(self.epoch.state.ledger).started(rejects["epoch"].unique().to_list())
         return dlq_pieces(self.epoch.plan, rejects, started | {self.epoch.number: self.epoch.started})
+
+    def decisions_in_force(self) -> list[str]:
+        """The names of the decisions about dead letters that hold for an entry as the run leaves them."""
+        decisions = self._decisions()
+        if not decisions.height or not self.run.total_rejected():
+            return []
+        entries = triaged(self._live_rejects(), decisions)
+        return [*entries["waiver"].drop_nulls(), *entries["assignment"].drop_nulls()]
+
+    def _decisions(self) -> pl.DataFrame:
+        """What people decided about dead letters, also in this run."""
+        return events_of(self.run.tables.triage)
+
+    def _tally(self, *, whole: bool = False) -> Tally:
+        """How many entries the DLQ has. They are looked up where some are waived, where a category has a threshold, and where the `whole` tally is asked for."""
+        total, collateral = self.run.total_rejected(), self.settled.collateral
+        if not total:
+            return Tally(0, collateral)
+        decisions = self._decisions()
+        looked_up = whole or self.epoch.plan.model.error_handling.thresholds or decisions.height
+        return tally_of(triaged(self._live_rejects(), decisions), collateral) if looked_up else Tally(total, collateral)
 
     def _live_rejects(self) -> pl.DataFrame:
         """All live rejects with their source records, looked up once."""

@@ -29,6 +29,7 @@ from errata.state.node_tables import Tables, accepted, folded, stored_rows
 from errata.state.ordered_rows import FILE_ORDER
 from errata.state.source_files import files_before, undeclared
 from errata.state.stream_forms import TIMED, Stream, columns, formed
+from errata.state.tally import Tally
 from errata.state.undeclared_columns import Shape, agreed, expanded
 from operators.core.provenance import FileLabels
 from operators.core.run_values import RunValues
@@ -252,7 +253,7 @@ class Snapshot:
             "per_source_rollback_cursors": {name: one["cursor"] for name, one in sources.items() if one["cursor"]},
             "sources": [self._source_status(name, one, nodes.get(name, {})) for name, one in sources.items()],
             "nodes": [_node_status(node, nodes.get(node.name, {}), changed.get(node.name)) for node in self.nodes.values()],
-            "rejected": int(head.counters.get("rejected", 0)) if head else 0,
+            **_dead_letters(head),
         }
 
     def _source_status(self, name: str, source: Mapping[str, Any], counts: Mapping[str, Any]) -> Row:
@@ -270,7 +271,7 @@ class Snapshot:
             yield {
                 "epoch": entry.epoch, "started": entry.started, "finished": entry.finished, "execution_id": entry.execution_id,
                 "counts": {name: ops for name, ops in counts.items() if ops}, "exit_code": entry.exit_code,
-                **{name: entry.counters[name] for name in ("kind", "reason") if name in entry.counters},
+                **{name: entry.counters[name] for name in ("kind", "reason", "author") if name in entry.counters},
             }  # fmt: skip
 
     def log(self, name: str, filters: LogFilter) -> Iterator[Row]:
@@ -331,6 +332,13 @@ class Snapshot:
         frames = [self._live(node, epoch).select("_key", *map(column, node.shown)) for epoch in epochs]
         for old, new in paired(dictionaries(self.engine.to_arrow(diff(frames[0], frames[1], ""))), node):
             yield {"op": "+A" if old is None else "-R" if new is None else "+C", "before": old, "after": new}
+
+
+def _dead_letters(head: Entry | None) -> Row:
+    """Entries that are not waived and, where there are some, waived ones; the epoch since which the oldest of the others stands."""
+    tally = Tally.noted(head.counters if head else {})
+    some = {"waived": tally.waived, "oldest_rejected_epoch": tally.oldest}
+    return {"rejected": tally.open, **{name: value for name, value in some.items() if value}}
 
 
 def _node_status(node: CommittedNode, counts: Mapping[str, Any], last: int | None) -> Row:

@@ -16,28 +16,27 @@ TRIGGERS, LETTERS = 50, 25
 
 
 @dataclass(frozen=True, slots=True)
-class TriggerLine:
-    """Records that failed in one place for one reason. `name` is what addresses call the trigger."""
-
-    name: str
-    stage: str
-    category: str
-    detail: str
-    records: int
-    collateral: int
-    groups: int
-
-
-@dataclass(frozen=True, slots=True)
 class Letter:
-    """An entry with its source record. `group` is what a retry takes; `key` and `values` are what a correction takes, empty where none can be made."""
+    """An entry with its source record.
 
+    Attributes:
+        since: When it came, with its age.
+        group: What a retry takes.
+        assigned: Who has it.
+        waived: Who waived it, when and why; empty where nobody did.
+        key, values: What a correction takes; empty where none can be made.
+    """
+
+    id: str
     source: str
     place: str
     category: str
     detail: str
     epoch: int
+    since: str
     group: str
+    assigned: str
+    waived: str
     fields: tuple[tuple[str, Shown], ...]
     raw: str
     key: Pairs
@@ -46,12 +45,13 @@ class Letter:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """The page: all triggers, or the records of one (`chosen`)."""
+    """The page: all triggers, or the records of one (`chosen`). `waived` of the entries were waived."""
 
     total: int
-    triggers: tuple[TriggerLine, ...]
+    waived: int
+    triggers: tuple[Trigger, ...]
     part: Part
-    chosen: TriggerLine | None = None
+    chosen: Trigger | None = None
     letters: tuple[Letter, ...] = ()
 
 
@@ -60,22 +60,21 @@ def dead_letters(letters: Letters, chosen: str = "", wanted: int = 1) -> DeadLet
     trigger = next((one for one in letters.triggers if one.name == chosen), None)
     if trigger is None:
         which, found = cut_out(letters.triggers, TRIGGERS, wanted)
-        return DeadLetters(letters.total, tuple(map(_trigger, found)), which)
+        return DeadLetters(letters.total, letters.waived, tuple(found), which)
     which = part(trigger.records + trigger.collateral, LETTERS, wanted)
     rows = letters.of(trigger, (which.number - 1) * LETTERS, LETTERS)
-    return DeadLetters(letters.total, (), which, _trigger(trigger), tuple(_letter(letters, row) for row in rows))
-
-
-def _trigger(one: Trigger) -> TriggerLine:
-    return TriggerLine(one.name, short(one.stage, 80), one.category, short(one.detail, 300), one.records, one.collateral, one.groups)
+    return DeadLetters(letters.total, letters.waived, (), which, trigger, tuple(_letter(letters, row) for row in rows))
 
 
 def _letter(letters: Letters, row: Row) -> Letter:
     found = dict(row["fields"])
     key, values = _correctable(letters, row, found)
     file, number = row["file"] or "", row["row"]
+    waived = "" if row["waived"] is None else f"waived by {row['waived_by']} on {row['waived_at'][:10]}: {row['waived']}"
+    days = "" if row["days"] is None else f" ({row['days']:,} {'day' if row['days'] == 1 else 'days'})"
+    since = "" if row["since"] is None else f"{row['since']:%Y-%m-%d %H:%M}{days}"
     return Letter(
-        row["source"] or "", short(f"{file}:{number}" if number is not None else file), row["category"], short(row["detail"], 300), row["epoch"], row["text"] or "",
+        row["id"], row["source"] or "", short(f"{file}:{number}" if number is not None else file), row["category"], short(row["detail"], 300), row["epoch"], since, row["text"] or "", short(row["assigned"] or "", 80), short(waived, 300),
         tuple((short(name, 60), shown(text)) for name, text in list(found.items())[:MOST_COLUMNS]), short(row["raw"], 2000), key, values,
     )  # fmt: skip
 

@@ -56,6 +56,7 @@ class Overview:
     seconds: float
     reason: str
     rejected: int
+    waived: int
     drawings: tuple[Drawing, ...]
     nodes: tuple[NodeLine, ...]
     part: Part
@@ -75,7 +76,7 @@ def overview(history: History, links: Links, wanted: int = 1, nodes: int = NODES
     counters = last.counters if last else {}
     reason = " ".join(str(counters[name]) for name in ("kind", "reason") if counters.get(name))
     return Overview(
-        reading.name, status["epoch"], last.finished if last else None, _seconds(last), short(reason), status["rejected"],
+        reading.name, status["epoch"], last.finished if last else None, _seconds(last), short(reason), status["rejected"], status.get("waived", 0),
         drawings(boxes if len(boxes) <= MOST_DRAWN else ()), tuple(shown), which, tuple(_source(row) for row in status["sources"]),
     )  # fmt: skip
 

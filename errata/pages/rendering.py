@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from errata.core.failures import LibraryMissing
 from errata.pages.palette import custom_properties
+from errata.pages.values import short
 
 if TYPE_CHECKING:
     import jinja2
@@ -33,7 +34,9 @@ def require(*libraries: str, what: str) -> None:
 @cache
 def _environment() -> jinja2.Environment:
     loader = jinja2.FileSystemLoader(FOLDER / "templates")
-    return jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made.filters["short"] = short
+    return made
 
 
 def render(template: str, **values: Any) -> str:

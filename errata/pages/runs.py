@@ -16,6 +16,7 @@ from errata.pages.overview import op_texts
 from errata.pages.paging import Part, cut_out
 from errata.pages.values import paragraphs, short
 from errata.plan.pipeline import LoadedPipeline
+from errata.state.tally import Tally
 from storage.state.entry import Entry
 
 RUNS = 50
@@ -69,7 +70,7 @@ def _line(entry: Entry) -> RunLine:
     seconds = round((entry.finished - entry.started).total_seconds(), 2)
     return RunLine(
         entry.epoch, f"{entry.started:%Y-%m-%d %H:%M:%S}", seconds, str(counters.get("kind", "run")), short(str(counters.get("reason", ""))),
-        entry.exit_code, entry.execution_id, op_texts(ops), int(counters.get("rejected", 0)),
+        entry.exit_code, entry.execution_id, op_texts(ops), Tally.noted(counters).open,
     )  # fmt: skip
 
 

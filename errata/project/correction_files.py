@@ -41,8 +41,18 @@ _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 
 
 def read_corrections(specs: Iterable[NodeSpec], settings: PipelineSettings, findings: Findings) -> dict[str, Sequence[WrittenCorrection]]:
-    """What the files of each corrections node say. Files that cannot be read, and entries that are none, are reported."""
-    return {spec.name: list(_Files(spec, settings, findings).entries()) for spec in specs if spec.kind == "corrections" and spec.config is not None}
+    """What the files say of each corrections node, and of each source that has some. Files that cannot be read, and entries that are none, are reported."""
+    return {one.spec.name: list(one.entries()) for spec in specs if (one := _files_of(spec, settings, findings)) is not None}
+
+
+def _files_of(spec: NodeSpec, settings: PipelineSettings, findings: Findings) -> _Files | None:
+    """The files of a node; None where it has none."""
+    if spec.config is None or spec.kind not in ("corrections", "source"):
+        return None
+    if spec.kind == "corrections":
+        return _Files(spec, settings, findings, spec.config.path, ("config", "path"))
+    own = spec.config.corrections
+    return None if own is None else _Files(spec, settings, findings, own.path, ("config", "corrections", "path"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +62,8 @@ class _Files:
     spec: NodeSpec
     settings: PipelineSettings
     findings: Findings
+    pattern: str
+    place: tuple[str | int, ...]
 
     def entries(self) -> Iterator[WrittenCorrection]:
         """All corrections, by file and in the order of each."""
@@ -65,7 +77,7 @@ class _Files:
 
     def _found(self) -> list[tuple[Path, str]]:
         """The files, each with its name below the pipeline's folder."""
-        text, pattern = str(self.spec.config.path), any(sign in self.spec.config.path for sign in "*?[")
+        text, pattern = self.pattern, any(sign in self.pattern for sign in "*?[")
         query = FileQuery(glob=text, on_no_match="skip") if pattern else FileQuery(path=text)
         try:
             found = discover(query, self.settings.folder, allow_absolute=self.settings.allow_absolute_paths)
@@ -75,7 +87,7 @@ class _Files:
         return [(one.path, one.name) for one in found if isinstance(one.path, Path) and not one.path.name.startswith(".")]
 
     def _refuse(self, message: str, help_text: str | None = None) -> None:
-        self.findings.node(self.spec.document, self.spec.path, self.spec.name).report("E480", message, ("config", "path"), help=help_text)
+        self.findings.node(self.spec.document, self.spec.path, self.spec.name).report("E480", message, self.place, help=help_text)
 
     # -- YAML
 
@@ -103,8 +115,8 @@ class _Files:
 
     def _of_table(self, path: Path, name: str) -> Iterator[WrittenCorrection]:
         try:
-            rows = list(_sheet(path) if path.suffix.lower() in SHEETS else _cells(path))
-        except _UnreadableError as error:
+            rows = list(table_rows(path))
+        except UnreadableTable as error:
             self._refuse(f"'{name}' cannot be read: {error}", error.help)
             return
         for line, cells, origin, span in rows:
@@ -146,8 +158,12 @@ def _is_unquoted(node: Node) -> TypeGuard[Scalar]:
     return isinstance(node, Scalar) and not node.style and not node.substitutions and node.value is not None
 
 
-class _UnreadableError(Exception):
-    """A table that cannot be read."""
+class UnreadableTable(Exception):
+    """A table that cannot be read.
+
+    Args:
+        help: The way out.
+    """
 
     def __init__(self, message: str, help_text: str | None = None) -> None:
         super().__init__(message)
@@ -157,14 +173,19 @@ class _UnreadableError(Exception):
 _Row = tuple[int, Mapping[str, Any], Origin, Span]
 
 
+def table_rows(path: Path) -> Iterator[_Row]:
+    """The rows of a CSV file, or of a workbook's first sheet: line, cells by column (null where they are empty), and their place. Raises UnreadableTable."""
+    return _sheet(path) if path.suffix.lower() in SHEETS else _cells(path)
+
+
 def _content(path: Path) -> bytes:
     """The bytes of a table."""
     try:
         if path.stat().st_size > MOST_BYTES:
-            raise _UnreadableError(f"it is larger than {MOST_BYTES >> 20} MB")
+            raise UnreadableTable(f"it is larger than {MOST_BYTES >> 20} MB")
         return path.read_bytes()
     except OSError as error:
-        raise _UnreadableError(error.strerror or str(error)) from None
+        raise UnreadableTable(error.strerror or str(error)) from None
 
 
 def _cells(path: Path) -> Iterator[_Row]:
@@ -172,7 +193,7 @@ def _cells(path: Path) -> Iterator[_Row]:
     try:
         text = _content(path).decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise _UnreadableError("it is no UTF-8", "save it as CSV in UTF-8") from None
+        raise UnreadableTable("it is no UTF-8", "save it as CSV in UTF-8") from None
     origin = TextOrigin(text, str(path))
     starts = [0, *(found.end() for found in _LINE_END.finditer(text))]
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
@@ -188,18 +209,18 @@ def _cells(path: Path) -> Iterator[_Row]:
                 header = _named([name.strip() for name in row])
                 continue
             if len(row) != len(header):
-                raise _UnreadableError(f"line {line} has {len(row)} cells, the header {len(header)}")
+                raise UnreadableTable(f"line {line} has {len(row)} cells, the header {len(header)}")
             span = Span(starts[line - 1], starts[line - 1] + len(origin.line_text(line)))
             yield line, dict(zip(header, [cell or None for cell in row], strict=False)), origin, span
     except csv.Error as error:
-        raise _UnreadableError(f"line {reader.line_num}: {error}") from None
+        raise UnreadableTable(f"line {reader.line_num}: {error}") from None
 
 
 def _named(header: list[str]) -> list[str]:
-    """The names of a header. Raises _UnreadableError where one stands twice."""
+    """The names of a header. Raises UnreadableTable where one stands twice."""
     twice = next((name for at, name in enumerate(header) if name and name in header[:at]), None)
     if twice is not None:
-        raise _UnreadableError(f"the column '{twice}' is there twice")
+        raise UnreadableTable(f"the column '{twice}' is there twice")
     return header
 
 
@@ -222,14 +243,14 @@ class _SheetRow:
 def _sheet(path: Path) -> Iterator[_Row]:
     """The rows of a workbook's first sheet."""
     if find_spec("fastexcel") is None:
-        raise _UnreadableError("workbooks need the library fastexcel, which is not installed", "pip install 'errata[excel]'")
+        raise UnreadableTable("workbooks need the library fastexcel, which is not installed", "pip install 'errata[excel]'")
     try:
         _, book = workbooks.opened(_content(path), path.name)
         table = book.load_sheet(0, header_row=None).to_arrow().to_pylist()
     except InputError as error:
-        raise _UnreadableError(str(error), "save it as .xlsx, without a password") from None
+        raise UnreadableTable(str(error), "save it as .xlsx, without a password") from None
     except ValueError as error:
-        raise _UnreadableError(" ".join(str(error).split())[:200], "save it as .xlsx, without a password") from None
+        raise UnreadableTable(" ".join(str(error).split())[:200], "save it as .xlsx, without a password") from None
     rows = [(at, list(row.values())) for at, row in enumerate(table, 1)]
     if not rows:
         return

@@ -89,12 +89,29 @@ class PipelineBlock(Strict):
         return {"limit": value} if isinstance(value, (str, int)) else value
 
 
+Category = Literal[
+    "type_coercion_failure", "malformed_record", "validation_failure", "expectation_failed", "expansion_limit_exceeded", "nan_in_output_field", "aggregate_type_error",
+    "aggregate_finalize", "combine_output_row", "combine_missing_match", "late_record", "retraction_of_unknown_key", "unknown_operation", "correction_of_unknown_key",
+    "null_primary_key", "null_event_time", "null_version", "unavailable_value", "null_scope", "out_of_scope", "correlated", "group_size_exceeded",
+]  # fmt: skip
+"""The categories of rejected records."""
+
+
 class Dlq(Strict):
     """The file of rejected records."""
 
     path: str | None = Field(default=None, description="A CSV file that holds all live rejects; without it they are in the state only (errata dlq).")
     include_reason: bool = Field(default=True, description="Whether the file has the columns for category and message of each reject.")
     include_source_row: bool = Field(default=True, description="Whether the file has the columns of the rejected source record.")
+
+
+class CategoryThreshold(Strict):
+    """How many records may stand rejected in one category."""
+
+    records: Annotated[int | None, Field(ge=0)] = Field(default=None, description="The most rejected records of the category; more ends the run with exit code 3.")
+    share: Annotated[float | None, Field(ge=0, le=1)] = Field(
+        default=None, description="The share of them in all records read, from 0 to 1, beyond which the run ends with exit code 3."
+    )
 
 
 class ErrorHandling(Strict):
@@ -106,6 +123,9 @@ class ErrorHandling(Strict):
     dlq: Dlq = Field(default=Dlq(), description="A file for rejected records, and what is in it.")
     type_error_threshold: Annotated[float | None, Field(ge=0, le=1)] = Field(
         default=None, description="The share of failing records in all records read, from 0 to 1, beyond which the run ends with exit code 3; by default no limit."
+    )
+    thresholds: dict[Category, CategoryThreshold] = Field(
+        default_factory=dict, description="Thresholds by category of rejection. Waived records count for none."
     )
     max_group_buffer: Annotated[int, Field(ge=0)] = Field(
         default=100_000, description="The most records that a correlation group may have, over all sources; a larger one is rejected whole. 0 is no limit."

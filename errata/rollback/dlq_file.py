@@ -20,12 +20,14 @@ METADATA = (
 REASON = ("_cxl_dlq_error_category", "_cxl_dlq_error_detail")
 RAW = "_cxl_dlq_raw"
 """Where some record could not be read: its text."""
+WAIVED = "_cxl_dlq_waived"
+"""Where some record was waived: why."""
 
 PIECE_ROWS = 50_000
 
 
 def dlq_pieces(plan: Plan, rejects: pl.DataFrame, started: Mapping[int, datetime]) -> Iterator[bytes]:
-    """The DLQ file piece by piece. `rejects`: as `Rejects.standing` gives them; `started`: when the runs of epochs began.
+    """The DLQ file piece by piece. `rejects`: as `errata.rollback.triage.triaged` gives them; `started`: when the runs of epochs began.
 
     The documents' columns, the text of unreadable records, the declared columns of the sources concerned, then `$ck.*`.
     """
@@ -35,12 +37,15 @@ def dlq_pieces(plan: Plan, rejects: pl.DataFrame, started: Mapping[int, datetime
     cells = [times, pl.col("file"), pl.col("row").cast(pl.String), pl.col("stage"), pl.col("route"), pl.col("trigger")]
     names = [*METADATA, *(REASON if dlq.include_reason else ())]
     cells += [pl.col("category"), pl.col("detail")] if dlq.include_reason else []
+    if rejects["waiver"].count():
+        names.append(WAIVED)
+        cells.append(pl.col("waived").fill_null(""))
     for name, cell in _record(plan, rejects) if dlq.include_source_row else ():
         names.append(name)
         cells.append(cell)
     yield lines(pl.DataFrame([names], orient="row"))
     for piece in rejects.iter_slices(PIECE_ROWS):
-        yield lines(piece.select(_ids(piece, moments), *(cell.alias(str(at)) for at, cell in enumerate(cells))))
+        yield lines(piece.select(ids_of(piece, moments), *(cell.alias(str(at)) for at, cell in enumerate(cells))))
 
 
 def _record(plan: Plan, rejects: pl.DataFrame) -> Iterator[tuple[str, pl.Expr]]:
@@ -55,7 +60,7 @@ def _record(plan: Plan, rejects: pl.DataFrame) -> Iterator[tuple[str, pl.Expr]]:
         yield f"$ck.{name}", pl.when(pl.col("source").is_in(own)).then(field_of(rejects, name))
 
 
-def _ids(rejects: pl.DataFrame, moments: Mapping[int, datetime]) -> pl.Series:
+def ids_of(rejects: pl.DataFrame, moments: Mapping[int, datetime]) -> pl.Series:
     """UUIDs v7 of the times of the rejections that are the same whenever they are asked for."""
     milliseconds = rejects["epoch"].replace_strict({epoch: int(moment.timestamp() * 1000) for epoch, moment in moments.items()}, return_dtype=pl.Int64)
     begins = {node: node.encode() + b"\x00" for node in rejects["node"].unique()}

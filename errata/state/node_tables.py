@@ -13,6 +13,8 @@ from changelog.ops import Op
 from changelog.rows import Predicate, Rows, has_value, is_null, is_set, some_set
 from errata.plan.correlation import TRIGGERS
 from errata.plan.plan import Node, Plan
+from errata.state import triage_events
+from errata.state.triage_events import TRIAGE
 from errata.state.trigger_table import COLUMNS
 from operators.core.evaluate import as_it_is
 from operators.core.operator import Linear
@@ -72,11 +74,16 @@ class Tables:
         """The failed rows of aggregates whose records are rolled back."""
         return self._table(TRIGGERS, lambda: COLUMNS)
 
+    @property
+    def triage(self) -> ChangelogTable:
+        """What people decided about dead letters."""
+        return self._table(TRIAGE, lambda: triage_events.COLUMNS)
+
     def by_path(self, path: str) -> ChangelogTable:
         """The table at a path that the ledger names (`changelog/orders`)."""
         folder, _, name = path.partition("/")
-        if path == TRIGGERS:
-            return self.triggers
+        if path in (TRIGGERS, TRIAGE):
+            return self.triggers if path == TRIGGERS else self.triage
         if folder == "state":
             return self.state(name)
         node = self.plan.nodes.get(name)
@@ -157,7 +164,8 @@ class Tables:
                 if version is not None:
                     found[path] = version
         triggers = self.triggers.version() if any(node.operator.output.riding(CK) for node in self.plan.of_kind("source")) else None
-        return found if triggers is None else found | {TRIGGERS: triggers}
+        beside = {TRIGGERS: triggers, TRIAGE: self.triage.version()}
+        return found | {path: version for path, version in beside.items() if version is not None}
 
     def require(self, head: Entry) -> None:
         """Raise `Damaged` where a table of the plan is not what an entry of the ledger says: what it held would be taken for nothing."""
@@ -178,7 +186,7 @@ class Tables:
 
     def _named(self, head: Entry) -> Iterator[str]:
         """The paths of the tables of the plan that an entry names."""
-        known = {TRIGGERS, *(f"{kind}/{name}" for name in self.plan.nodes for kind in ("changelog", "state"))}
+        known = {TRIGGERS, TRIAGE, *(f"{kind}/{name}" for name in self.plan.nodes for kind in ("changelog", "state"))}
         return (path for path in head.tables if path in known)
 
     def raw(self, path: str) -> ChangelogTable:

@@ -31,9 +31,11 @@ from errata.execution.expectations import counts
 from errata.plan.correlation import TRIGGERS
 from errata.plan.pipeline import LoadedPipeline
 from errata.rollback.cost import COUNTERS
+from errata.state.tally import Tally
 from errata.telemetry.run_end import INTERRUPTED, Ended
 from storage.errors import StorageError
 from storage.state.entry import Entry
+from storage.state.ledger import Ledger
 
 SCHEMA_VERSION = 1
 DEFECT = 70
@@ -226,24 +228,32 @@ def _live_counts(pipeline: LoadedPipeline, head: Entry | None) -> dict[str, Any]
     nodes: Mapping[str, Any] = head.nodes if head else {}
     present = present_files(head) if head else []
     outputs = [nodes[node.name] for node in pipeline.plan.of_kind("output") if node.name in nodes]
-    dlq = _paths(nodes.get("dlq", {}))
+    dlq, tally = _paths(nodes.get("dlq", {})), Tally.noted(head.counters if head else {})
     return {
         **counted(
             RecordCounts(
                 [(file["path"], file["rows"]) for file in present],
                 sum(one.get("live", 0) for one in outputs),
-                int(head.counters.get("rejected", 0)) if head else 0,
+                tally.open,
+                tally.waived,
             )
         ),
+        "dlq": {"categories": dict(tally.categories or {}), "oldest_epoch": tally.oldest, "oldest_since": _since(pipeline, tally.oldest)},
         "output_files": [path for one in outputs for path in _paths(one)],
         "dlq_path": dlq[0] if dlq else None,
     }
 
 
+def _since(pipeline: LoadedPipeline, epoch: int | None) -> str | None:
+    """When the run of an epoch began; None where nobody knows."""
+    moment = None if epoch is None else Ledger(pipeline.state.ledger).started([epoch]).get(epoch)
+    return None if moment is None else _rfc3339(moment)
+
+
 def counted(counts: RecordCounts) -> dict[str, Any]:
     """The members of the metrics file that count records."""
     return {
-        "records_total": sum(rows for _, rows in counts.files), "records_ok": counts.written, "records_dlq": counts.rejected,
+        "records_total": sum(rows for _, rows in counts.files), "records_ok": counts.written, "records_dlq": counts.rejected, "records_waived": counts.waived,
         "input_files": [path for path, _ in counts.files],
     }  # fmt: skip
 

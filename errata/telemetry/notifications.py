@@ -23,6 +23,7 @@ from changelog.ops import Changed
 from errata.core.env_references import redacted
 from errata.plan.pipeline import LoadedPipeline
 from errata.project.model import Notify
+from errata.state.tally import Tally
 from errata.telemetry.run_end import Ended
 from storage.delta.changelog_table import ChangelogTable
 from storage.state.entry import Entry
@@ -105,10 +106,10 @@ class Run:
         outcome = "failed" if self.failed else "changed" if changes else "unchanged"
         if outcome not in notify.on:
             return None
-        epoch, rejected = (None, 0) if self.head is None else (self.head.epoch, int(self.head.counters.get("rejected", 0)))
+        epoch, tally = None if self.head is None else self.head.epoch, Tally.noted(self.head.counters if self.head else {})
         return {
             "version": VERSION, "pipeline": plan.settings.name, "outcome": outcome, "exit_code": self.ended.exit_code, "epoch": epoch, "execution_id": self.execution_id,
-            "started": self.started.isoformat(), "finished": self.finished.isoformat(), "error": self.ended.error, "rejected": rejected, "nodes": changes,
+            "started": self.started.isoformat(), "finished": self.finished.isoformat(), "error": self.ended.error, "rejected": tally.open, "waived": tally.waived, "nodes": changes,
             "sources": list(self._sources()),
         }  # fmt: skip
 

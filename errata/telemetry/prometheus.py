@@ -13,7 +13,9 @@ _GAUGES = {
     "errata_run_peak_memory_bytes": "The most memory that the last run had resident.",
     "errata_run_warnings": "Warnings of the last run.",
     "errata_epoch": "The epoch that stands.",
-    "errata_records": "Records that stand, or that a run came to which a threshold ended: read (total), in outputs (ok), rejected (dlq).",
+    "errata_records": "Records that stand, or that a run came to which a threshold ended: read (total), in outputs (ok), rejected (dlq), rejected and waived (waived).",
+    "errata_dead_letters": "Rejected records that are not waived, by category.",
+    "errata_dead_letters_oldest_timestamp_seconds": "Since when the oldest of them is rejected, in seconds since 1970.",
     "errata_expectation_failing_rows": "Rows that fail an expectation, by the name of the expectation.",
     "errata_changes": "Op rows that the last run brought, by node and op.",
 }
@@ -37,8 +39,13 @@ def _samples(content: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, str
     yield "errata_run_warnings", {}, content["warnings"]
     if content["epoch"] is not None:
         yield "errata_epoch", {}, content["epoch"]
-    for state in ("total", "ok", "dlq"):
+    for state in ("total", "ok", "dlq", "waived"):
         yield "errata_records", {"state": state}, content[f"records_{state}"]
+    letters = content["dlq"]
+    for category, count in letters["categories"].items():
+        yield "errata_dead_letters", {"category": category}, count
+    if letters["oldest_since"] is not None:
+        yield "errata_dead_letters_oldest_timestamp_seconds", {}, datetime.fromisoformat(letters["oldest_since"]).timestamp()
     for name, failing in content.get("expectations", {}).items():
         yield "errata_expectation_failing_rows", {"expectation": name}, failing
     for node, ops in content["changes"].items():

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from errata.core.diagnostics import PipelineErrors
 from errata.core.env_references import redacted
 from errata.core.failures import Failure, Usage
-from errata.core.options import Correction, EngineOptions, RunOptions
+from errata.core.options import Correction, EngineOptions, LetterChoice, LetterDecision, RunOptions
 from errata.inspect.why import live_matches
 from errata.pages import rendering
 from errata.pages.calendar import calendar
@@ -101,7 +101,7 @@ def application(site: Site) -> Starlette:
     routes = [Route(path, _answering(site, answer), methods=["GET"]) for path, answer in shown.items()]
     routes += [Route("/static/{name}", _static, methods=["GET"]), Route("/favicon.ico", lambda _request: Response(status_code=204), methods=["GET"])]
     if site.writes:
-        routes += [Route("/actions/retry", _changing(site, _retry), methods=["POST"]), Route("/actions/correct", _changing(site, _correct), methods=["POST"])]
+        routes += [Route("/actions/retry", _changing(site, _retry), methods=["POST"]), Route("/actions/correct", _changing(site, _correct), methods=["POST"]), Route("/actions/decide", _changing(site, _decide), methods=["POST"])]
     refusal = "This address takes no such request." if site.writes else "This server only shows."
     missing = {404: lambda _request, _problem: _problem_page("There is no such page.", status=404), 405: lambda _request, _problem: _problem_page(refusal, status=405)}
     return Starlette(routes=routes, middleware=[Middleware(Guard, access=site.access)], exception_handlers=missing)
@@ -277,6 +277,32 @@ def _retry(site: Site, form: Any) -> Job:
         return [], site.reader.loaded().dlq_retry(group, RunOptions(engine=site.engine))
 
     return site.jobs.begin(f"Try group {short(group, 80)} again", work)
+
+
+def _decide(site: Site, form: Any) -> Job:
+    action, reason, to = form.get("action", ""), form.get("reason", "").strip(), form.get("to", "").strip()
+    if action not in ("assign", "waive", "unwaive"):
+        raise Usage("the form lacks what is decided")
+    if action == "waive" and not reason:
+        raise Usage("a waiver needs a reason", help="go back and give one")
+    names = [form["id"]] if form.get("id") else _of_trigger(site, form.get("trigger", ""))
+    decision = LetterDecision(action, reason, "", to if action == "assign" else "")
+
+    def work() -> tuple[list[Row], RunResult]:
+        return [], site.reader.loaded().dlq_decide(LetterChoice(names), decision, RunOptions(engine=site.engine))
+
+    told = {"assign": "Assign", "waive": "Waive", "unwaive": "Take back the waivers of"}[action]
+    return site.jobs.begin(f"{told} {len(names):,} {'entry' if len(names) == 1 else 'entries'}", work)
+
+
+def _of_trigger(site: Site, name: str) -> list[str]:
+    """The ids of a trigger's entries. Raises Usage where it is gone."""
+    with site.reader.reading(engine=True) as current:
+        letters = site.reader.letters(current)
+        found = next((one for one in letters.triggers if one.name == name), None)
+        if found is None:
+            raise Usage("these records are rejected no more", help="load the page of rejected records again")
+        return letters.ids(found)
 
 
 def _correct(site: Site, form: Any) -> Job:

@@ -34,6 +34,7 @@ HIDDEN_TYPES: Mapping[str, str] = {
     "_sorted": "binary",
     "_split": "binary",
     "_status": "tinyint",
+    "_corrected": "string",
     "_error": "string",
 }
 """Columns that travel beside the data and that CXL reads only as system variables.
@@ -42,10 +43,11 @@ HIDDEN_TYPES: Mapping[str, str] = {
 undeclared fields as a JSON object. `_doc`: `$doc` as a JSON object. `_port`: the branch of a route. `_lookup`: bytes of the
 key by which an operator looks its rows up, or of an output's sort order. `_sorted`: bytes of the sort order of an output that also looks rows up.
 `_split`: bytes of the field that holds an output's groups together, where it is not written. `_status`: a `Status` in rows of a record that is rolled back, in sources and on
-the way to relaxed aggregates where such records still count. `_error`: a rejected record's category, detail, stage, route and trigger as a JSON object, null otherwise.
+the way to relaxed aggregates where such records still count. `_corrected`: the names of the corrections that changed cells of a record as it was read. `_error`: a rejected record's category, detail, stage, route and trigger as a JSON object, null otherwise.
 """
 
 STATUS: Final = "_status"
+CORRECTED: Final = "_corrected"
 
 
 class Status(IntEnum):
@@ -57,7 +59,7 @@ class Status(IntEnum):
     """It counts behind relaxed aggregates alone (`retraction_scope: record`)."""
 
 
-OWN_HIDDEN = frozenset({"_port", "_lookup", "_sorted", "_split", "_error"})
+OWN_HIDDEN = frozenset({"_port", "_lookup", "_sorted", "_split", "_corrected", "_error"})
 """Hidden columns that belong to the operator that made them and do not travel."""
 
 META, RECORD, CK = "_meta:", "_record:", "_ck:"

@@ -6,9 +6,22 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from operators.corrections.entries import WrittenCorrection
+
+
+class Fixed(NamedTuple):
+    """Why no correction may change a column, and what to do."""
+
+    reason: str
+    help: str
+
+
+class RawText(str):
+    """The text of a cell that is none of its column's type."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +31,14 @@ class Correction:
     Attributes:
         lookup: The bytes of the record's key.
         key: The key as text, by column.
+        values: The key as the columns hold it.
         before, after: Values as the column holds them.
     """
 
     written: WrittenCorrection
     lookup: bytes
     key: Mapping[str, str]
+    values: tuple[Any, ...]
     column: str | None = None
     before: Any = None
     after: Any = None

@@ -11,7 +11,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from changelog.algebra import insertions
 from changelog.columns import column
@@ -27,7 +27,7 @@ from operators.core.operator import Linear
 from operators.core.row_type import RowType, by_value, key_type, physical_type
 from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
-from operators.corrections.correction import Correction
+from operators.corrections.correction import Correction, Fixed
 from operators.corrections.states import State, remarks, state_columns, states_of
 from storage.values.types import arrow_type
 
@@ -37,13 +37,6 @@ if TYPE_CHECKING:
 GONE: Final = "__gone"
 SHAPE_KEY: Final = b""
 """The key of the state that says for what columns the others were written."""
-
-
-class Fixed(NamedTuple):
-    """Why no correction may change a column, and what to do."""
-
-    reason: str
-    help: str
 
 
 class Corrections(Linear):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from cxl import Program
+from cxl import CxlErrors, Program
 from cxl.typed.target import Mode
 from cxl.types.types import ANY, Kind, Schema, Type
 from operators.core.binding import Binding, Problems
@@ -14,10 +14,12 @@ from operators.core.config import microseconds
 from operators.core.registry import node_type
 from operators.core.row_type import RowType, is_reserved
 from operators.core.settings import GivenRows, NodeSpec, check_path
+from operators.corrections.correction import Correction
+from operators.corrections.reading import read_entries
 from operators.source.config import DATASET, Column, Files, SourceConfig
 from operators.source.corrections_check import fits
 from operators.source.databases import check_database, check_no_database
-from operators.source.node import SourceNode, make_reader, row_type_of
+from operators.source.node import SourceNode, correction_key, make_reader, row_type_of
 from storage import formats
 from storage.files.discovery import PathRefused, path_matcher, pattern_of, size_bound, time_bound
 from storage.rest.config import Rest
@@ -51,9 +53,32 @@ def bind(spec: NodeSpec, binding: Binding) -> SourceNode | None:
     programs = _programs(spec, config, binding, data)
     if programs is None:
         return None
-    node = SourceNode(spec, config, row_type_of(spec.name, config, data, versioned=reader.versioned), reader, programs=programs, fetched=binding.settings.fetched)
+    corrections = _corrections(spec, config, data, binding)
+    if corrections is None:
+        return None
+    row = row_type_of(spec.name, config, data, versioned=reader.versioned)
+    node = SourceNode(spec, config, row, reader, programs=programs, fetched=binding.settings.fetched, corrections=corrections)
     given = binding.settings.given.get(spec.name)
     return node if given is None else _given(node, spec, given, data, binding)
+
+
+def _corrections(spec: NodeSpec, config: SourceConfig, data: Schema, binding: Binding) -> Sequence[Correction] | None:
+    """The corrections of the source's cells; None where something is wrong with them."""
+    if config.corrections is None:
+        return ()
+    place: tuple[str | int, ...] = ("config", "corrections")
+    good = check_path(config.corrections.path, (*place, "path"), binding.problems.report_help, binding.settings)
+    for at, name in enumerate(config.corrections.key):
+        if name not in data or name in config.corrections.key[:at]:
+            told = f"there is no column '{name}'" if name not in data else f"'{name}' stands twice in the key"
+            binding.problems.report("E481", told, (*place, "key", at), help=binding.problems.similar(name, list(data)) if name not in data else None)
+            good = False
+    if not good:
+        return None
+    made, problems = read_entries(binding.settings.corrections.get(spec.name, ()), data, correction_key(config), {}, binding, raw=True)
+    if problems:
+        binding.problems.cxl(CxlErrors(problems), (*place, "path"))
+    return None if problems else made
 
 
 def _given(node: SourceNode, spec: NodeSpec, given: GivenRows, data: Schema, binding: Binding) -> SourceNode:
@@ -63,7 +88,7 @@ def _given(node: SourceNode, spec: NodeSpec, given: GivenRows, data: Schema, bin
         "query": None, "array_paths": [], "format_schema": None, "envelope": None, "merge": node.config.merge.model_copy(update={"cursor": None, "overlap": None}),
     })  # fmt: skip
     programs = {key: program for key, program in (("deleted", node.deleted), ("op", node.operation)) if program is not None}
-    made = SourceNode(spec, config, row_type_of(spec.name, config, data, versioned=False), make_reader(config, binding.settings), programs=programs, given=given)
+    made = SourceNode(spec, config, row_type_of(spec.name, config, data, versioned=False), make_reader(config, binding.settings), programs=programs, given=given, corrections=node.corrections)
     files = not (node.versioned or node.config.asks)
     return made.with_attributes(fingerprint=node.fingerprint) if files else made
 

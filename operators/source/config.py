@@ -252,6 +252,13 @@ DATASET: Final = "odf"
 """The type of sources that read a dataset of Open Data Fabric."""
 
 
+class SourceCorrections(Strict):
+    """The files that correct cells as they are read, and the columns that name a record in them."""
+
+    path: str = Field(min_length=1, description="The file of the corrections, or a pattern such as corrections/*.yaml; YAML, CSV or a workbook (E480).")
+    key: list[str] = Field(default_factory=list, description="The columns whose values name a record in the files; by default the primary key, else all (E481).")
+
+
 class SourceConfig(Strict):
     """Where records come from, how they are read, and what a new version of them means."""
 
@@ -293,6 +300,7 @@ class SourceConfig(Strict):
     merge: Annotated[Merge, BeforeValidator(_merge, json_schema_input_type=str | Merge)] = Field(
         default=Merge(), description="What a new version of the input means: a strategy, alone or with its keys; by default snapshot (E347)."
     )
+    corrections: SourceCorrections | None = Field(default=None, description="Files that correct cells as they are read, also cells that do not convert (E480, E481, E482, E483).")
     connection: Annotated[str | None, Field(description="The name of a connection in errata.toml, of a SQL source (E600).")] = None
     table: Annotated[str | None, Field(description="The table or view that a SQL source reads: table, schema.table, or with double quotes (E603).")] = None
     query: Annotated[str | None, Field(description="The query that a SQL source asks: one statement that begins with SELECT, WITH, VALUES or TABLE (E603, E604).")] = None

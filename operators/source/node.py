@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +13,10 @@ from cxl import Program
 from cxl.types.types import STRING, Schema, Type, parse_type
 from operators.core.config import microseconds
 from operators.core.node import BoundNode
-from operators.core.row_type import CK, KeyShape, RowType, key_type
+from operators.core.row_type import CK, CORRECTED, KeyShape, RowType, key_type
 from operators.core.settings import GivenRows, NodeSpec, PipelineSettings
+from operators.corrections.correction import Correction
+from operators.source.cell_corrections import CellCorrections
 from operators.source.config import ScopePath, SourceConfig
 from operators.source.reading import FileReader
 from operators.source.row_layout import RowShape
@@ -38,7 +42,7 @@ class SourceNode(BoundNode):
 
     def __init__(
         self, spec: NodeSpec, config: SourceConfig, output: RowType, reader: Any, *, programs: Mapping[str, Program] | None = None, fetched: Path | None = None,
-        given: GivenRows | None = None,
+        given: GivenRows | None = None, corrections: Sequence[Correction] = (),
     ) -> None:  # fmt: skip
         fingerprint = config.model_dump(mode="json", exclude=_unread(config))
         _drop_unset(fingerprint)
@@ -46,6 +50,9 @@ class SourceNode(BoundNode):
         fingerprint |= {"date_formats": list(reader.plan.date_formats), "format_schema": reader.plan.layout}
         if config.type in ("json", "parquet", "arrow", "delta") and config.on_unmapped.mode == "auto_widen" and any("." in column.name for column in config.schema_):
             fingerprint["members"] = "those beside declared ones too"  # they were lost once
+        if config.corrections is not None:
+            lines = sorted((one.lookup.hex(), one.logic) for one in corrections if one.active)
+            fingerprint["corrections"] = {"key": list(correction_key(config)), "digest": hashlib.blake2b(json.dumps(lines).encode(), digest_size=16).hexdigest()}
         programs = programs or {}
         for key, program in programs.items():
             fingerprint["merge"][key] = program.normal_text()
@@ -61,6 +68,7 @@ class SourceNode(BoundNode):
         self.fetched = fetched
         self.given = given
         self.first_records: int | None = None
+        self.corrections = tuple(corrections)
 
     @property
     def versioned(self) -> bool:
@@ -114,7 +122,9 @@ class SourceNode(BoundNode):
         merge = self.config.merge
         version = () if self.config.feed else tuple((name, config_type(self.config, name)) for name in merge.version_field or ())
         consumed = merge.op if self.config.marks else None
-        return RowShape(tuple(self.output.data), self.output.hidden, self.keyed, key, event_time, riders, consumed, version, self.config.feed is not None)
+        types = {column.name: column.declared for column in self.config.schema_}
+        corrected = CellCorrections.of(correction_key(self.config), types, (one for one in self.corrections if one.active))
+        return RowShape(tuple(self.output.data), self.output.hidden, self.keyed, key, event_time, riders, consumed, version, self.config.feed is not None, corrected)
 
     def with_hidden(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> Self:
         """Return the source with row numbers where a program reads `$source.row`, and documents where one reads `$doc`."""
@@ -185,10 +195,12 @@ class SourceNode(BoundNode):
         return (*own, *plan.date_formats)
 
     def beside(self) -> Mapping[str, Any]:
-        """The date formats of the pipeline, and what its format schema says."""
+        """The date formats of the pipeline, what its format schema says, and its corrections by the path of their files."""
         plan = self._reader.plan
         named = {f"format_schema {self.config.format_schema}": plan.layout} if isinstance(self.config.format_schema, str) else {}
-        return {"'date_formats' of the pipeline": list(plan.date_formats), **named}
+        own = self.config.corrections
+        corrected = {} if own is None else {own.path: sorted(one.lookup.hex() + one.logic for one in self.corrections if one.active)}
+        return {"'date_formats' of the pipeline": list(plan.date_formats), **named, **corrected}
 
     def describe(self) -> Sequence[str]:
         """Format, files, merge strategy and key."""
@@ -197,7 +209,9 @@ class SourceNode(BoundNode):
         if config.asks:
             where = f"{config.answer_name}, asked by {self.statement}"
         key = f" by {', '.join(config.merge.primary_key)}" if config.merge.primary_key else ""
-        return (f"format: {config.type}, {where}", f"merge: {config.merge.strategy}{key}{self._described()}")
+        active = sum(one.active for one in self.corrections)
+        corrected = [] if config.corrections is None else [f"corrections of {config.corrections.path}: {active:,} active of {len(self.corrections):,}"]
+        return (f"format: {config.type}, {where}", f"merge: {config.merge.strategy}{key}{self._described()}", *corrected)
 
     def _described(self) -> str:
         """What the merge strategy reads beside the key, in words."""
@@ -245,7 +259,7 @@ class SourceNode(BoundNode):
 
 def _unread(config: SourceConfig) -> Any:
     """Return the configuration keys that do not affect the rows."""
-    return dict.fromkeys(("description", "files", "transport", "change_token", *config.matchers()), True) | {"schema_": {"__all__": {"optional"}}}
+    return dict.fromkeys(("description", "files", "transport", "change_token", "corrections", *config.matchers()), True) | {"schema_": {"__all__": {"optional"}}}
 
 
 def _drop_unset(fingerprint: dict[str, Any]) -> None:
@@ -277,6 +291,13 @@ def make_reader(config: SourceConfig, settings: PipelineSettings) -> Any:
     return formats.reader(config.format, config.options, plan)
 
 
+def correction_key(config: SourceConfig) -> Sequence[str]:
+    """The columns by which corrections of a source's cells name a record."""
+    marked = config.merge.op if config.marks else None
+    given = config.corrections.key if config.corrections is not None else []
+    return given or config.merge.primary_key or [column.name for column in config.schema_ if column.name != marked]
+
+
 def identity_of(config: SourceConfig) -> Sequence[tuple[str, str]]:
     """The columns by which a keyed source or a table tells its records apart, with their types as keys encode them."""
     named = config.merge.primary_key
@@ -289,7 +310,7 @@ def identity_of(config: SourceConfig) -> Sequence[tuple[str, str]]:
 
 def row_type_of(name: str, config: SourceConfig, data: Schema, *, versioned: bool) -> RowType:
     """The row type of a source: declared columns, hidden columns, shape of the key."""
-    hidden = ["_error"]
+    hidden = ["_error"] if config.corrections is None else ["_error", CORRECTED]
     if config.event_time:
         hidden.append("_event_time")
     if config.on_unmapped.mode == "auto_widen":

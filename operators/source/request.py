@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from changelog.lazy_imports import pa
 from changelog.rows import Rows
 from operators.core.evaluate import Narrow
+from operators.core.row_type import CORRECTED
 from operators.core.run_values import RunValues
 from operators.source.arrivals import Arrival
 from operators.source.config import SourceConfig
@@ -141,7 +142,7 @@ class IngestRequest:
         """Return the columns whose change is a correction: data (or `compare`), the error, and the place where a program reads it."""
         shape, wanted, chosen = self.files.shape, self.source.wanted, self.config.merge.compare
         data = list(shape.declared) if chosen is None else list(chosen)
-        beside = ("_widened", "_doc") if chosen is None else ()
+        beside = ("_widened", "_doc", CORRECTED) if chosen is None else ()
         places = [name for name, member in (("_file", "source.file"), ("_file", "source.path"), ("_row", "source.row")) if member in wanted]
         hidden = [name for name in (*dict.fromkeys(places), *beside) if name in shape.hidden]
         if self.rebuilt:

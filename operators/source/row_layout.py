@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Final
 
 from changelog.keys.arrow import encoded
 from changelog.keys.positions import row_labels
 from changelog.lazy_imports import pa, pc, pl
-from operators.core.row_type import STATUS
+from operators.core.row_type import CORRECTED, STATUS
+from operators.source.cell_corrections import CellCorrections
 from storage.formats.base import BEFORE, DOCUMENT, ERROR, EVENT, EVENT_KEPT, EVENT_STREAM, EVENT_VERSION, OWN, ROW, UNDECLARED
 
 REJECT_TAG: Final = b"\xff"
@@ -31,6 +32,7 @@ class RowShape:
         mark: Column that the merge strategy consumes, as `_mark`.
         version: Columns that make the version of a record, `_version`, with their types in keys.
         is_feed: Whether records are events of a change feed: `_does` says what each one does.
+        corrections: Corrections of cells, which come before all else.
     """
 
     declared: tuple[str, ...]
@@ -42,6 +44,7 @@ class RowShape:
     mark: str | None = None
     version: tuple[tuple[str, str], ...] = ()
     is_feed: bool = False
+    corrections: CellCorrections = field(default=CellCorrections(), compare=False)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -55,6 +58,7 @@ class RowShape:
         `_mark`. The key of an unkeyed record is `prefix` and its order key; the key of a reject of a keyed source is its place.
         `dynamic` names the undeclared columns that contain JSON text.
         """
+        batch, corrected = self.corrections.applied(batch)
         columns: dict[str, pa.Array] = {"_op": pa.repeat(pa.scalar(0, pa.int8()), batch.num_rows)}
         if not self.keyed:
             columns["_key"] = row_keys(prefix, batch.column(ROW), batch.column(ERROR))
@@ -62,7 +66,7 @@ class RowShape:
             columns["_key"] = self._value_keys(batch, file)
         columns["_cause"] = pa.repeat("ingest", batch.num_rows)
         for name in (hidden for hidden in self.hidden if hidden not in ("_row", "_error")):
-            columns[name] = self._widened(batch, dynamic) if name == "_widened" else self._hidden(name, batch, file)
+            columns[name] = self._widened(batch, dynamic) if name == "_widened" else corrected if name == CORRECTED else self._hidden(name, batch, file)
         for rider, name in self.riders:
             columns[rider] = batch.column(name)
         for name in self.declared:

@@ -64,10 +64,15 @@ def _counted(value: Any) -> Any:
 
 def _text(status: Mapping[str, Any], look: Look) -> Iterator[str]:
     epoch = status["epoch"]
-    yield f"{escaped(status['pipeline'])}: {'never run' if epoch is None else f'epoch {epoch}'}, {plural(status['rejected'], 'record')} rejected\n\n"
+    yield f"{escaped(status['pipeline'])}: {'never run' if epoch is None else f'epoch {epoch}'}, {plural(status['rejected'], 'record')} rejected{_waived(status)}\n\n"
     for kind in ("sources", "nodes"):
         yield from render([{name: _counted(value) for name, value in row.items()} for row in status[kind]], "text", look=look)
         yield "\n" if kind == "sources" else ""
+
+
+def _waived(status: Mapping[str, Any]) -> str:
+    oldest = f", the oldest since epoch {status['oldest_rejected_epoch']}" if "oldest_rejected_epoch" in status else ""
+    return oldest + (f"; {status['waived']:,} waived" if "waived" in status else "")
 
 
 def _outlook(found: "Pipeline | Snapshot", status: Mapping[str, Any]) -> Iterator[str]:

@@ -439,7 +439,7 @@ def test_a_record_that_could_not_be_read_is_corrected_in_its_file(tmp_path: Path
     folder.run()
     with pytest.raises(Usage, match="no record of 'words' has word=2") as caught:
         folder.load().correct(Correction("words", {"word": "2"}, {"word": "3"}, ""), SAIL)
-    assert caught.value.help == "a record that could not be read is corrected in its file: errata dlq lists it"
+    assert caught.value.help == "a rejected record is repaired by corrections of its source, or in its file: errata dlq lists it"
 
 
 # -- compact

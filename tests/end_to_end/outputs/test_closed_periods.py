@@ -121,7 +121,7 @@ def test_the_command_says_what_would_change(folder: Folder) -> None:
             "error: output 'report': 1 row of closed periods would change (closed: month < \"2026-10\")",
             '  -C {"month":"2026-09","total":10}',
             '  +C {"month":"2026-09","total":11}',
-            "  = help: --reopen of errata run, correct and revert lets them through",
+            "  = help: --reopen of errata run, correct, revert and dlq retry lets them through",
             "Epoch 1 stands; repair the cause, then run again.",
         ]
         assert command("run", "pipeline.yaml", "--engine", "sail", "--quiet", "--reopen")[0] == 0

@@ -117,6 +117,23 @@ def test_a_group_is_tried_again(visit, folder):
     assert "cannot convert 'one' to Int" not in visit.page("/letters").text
 
 
+def test_entries_are_waived_and_assigned(visit, folder):
+    page = trigger(visit, "cannot convert 'one' to Int")
+    [every, first, *_] = forms(page, "/actions/decide")
+    assert "epoch 3 is committed" in visit.job(visit.send("/actions/decide", token=first["form_token"], id=first["id"], action="assign", to="ana")).text
+    assert "assigned to ana" in trigger(visit, "cannot convert 'one' to Int").text
+    sent = {"token": every["form_token"], "trigger": every["trigger"], "reason": "a test sale"}
+    assert "epoch 4 is committed" in visit.job(visit.send("/actions/decide", action="waive", **sent)).text
+    assert "a test sale" in trigger(visit, "cannot convert 'one' to Int").text
+    waived = folder.load().status()["waived"]
+    assert f"{waived} of them waived" in visit.page("/letters").text
+    assert "epoch 5 is committed" in visit.job(visit.send("/actions/decide", action="unwaive", **sent)).text
+    assert "waived" not in folder.load().status()
+    assert visit.send("/actions/decide", action="waive", id=first["id"]).status_code == 400
+    assert visit.send("/actions/decide", action="burn", id=first["id"], reason="r").status_code == 400
+    assert visit.send("/actions/decide", action="waive", trigger="none", reason="r").status_code == 400
+
+
 def test_a_change_that_cannot_be_made_says_why(visit, folder):
     text = visit.job(visit.send("/actions/retry", group="nobody")).text
     assert "no group 'nobody' is suppressed" in text

@@ -79,11 +79,11 @@ class Application:
         outlook.rows.return_value = [{"node": node, "type": type_, "action": action, "reason": why} for node, type_, action, why in NEXT]
         outlook.engine.side_effect = lambda options: (options.engine, "as it was asked for")
         return {
-            "check": None, "status": STATUS, "runs": RUNS, "outlook": outlook, "plan_next": outlook.rows(), "dlq_retry": self.result, "revert": self.result,
+            "check": None, "status": STATUS, "runs": RUNS, "outlook": outlook, "plan_next": outlook.rows(), "dlq_retry": self.result, "dlq_decide": self.result, "revert": self.result,
             "dlq_groups": [{"group": group, "source": "orders", "records": 2} for group in ("A", "B")], "correct": (changes, self.result),
             "report": "<html></html>", "explain": None, "explain_field": None,
             "restate": [{"month": "jan", "key": {"id": 1}, "field": "total", "causes": ["ingest", "correction"]}],
-            **dict.fromkeys(("log", "show", "diff", "why", "dlq_list", "compact"), self.rows),
+            **dict.fromkeys(("log", "show", "diff", "why", "dlq_list", "dlq_triage", "dlq_triage_groups", "dlq_history", "compact"), self.rows),
         }  # fmt: skip
 
     def _answered(self, name: str, answer: Any, *words: Any) -> Any:

@@ -14,7 +14,7 @@ from errata.cli import main
 from errata.core.diagnostics import Diagnostic, PipelineErrors
 from errata.core.events import RunResult
 from errata.core.failures import Busy, Stopped, StorageFailed
-from errata.core.options import Correction, LogFilter, Restatement
+from errata.core.options import Correction, LetterChoice, LetterDecision, LogFilter, Restatement
 from tests.invariants.sales import HEADER, pipeline
 from tests.support.examples import examples
 from tests.support.pipelines import Folder
@@ -69,7 +69,7 @@ def test_every_command_has_help_and_the_common_options(command: str, call) -> No
 @pytest.mark.parametrize("words", ["frobnicate", "run p.yaml --no-such", "run", "log p.yaml --format xml", "run p.yaml -n 0", "run p.yaml --memory-limit much",
                                    "run p.yaml --full-refresh --ephemeral", "run p.yaml --dry-run-output f", "run p.yaml --remote sc://h --engine sail", "explain",
                                    "explain p.yaml --field nodot", "correct p.yaml orders --key id=1 --reason x", "correct p.yaml orders --key id=1 --reason x --set a=1 --retract",
-                                   "why p.yaml totals region", "why p.yaml totals a=1 a=2", "dlq p.yaml retry", "dlq p.yaml list g", "log p.yaml --epoch 2", "explain --code NOPE",
+                                   "why p.yaml totals region", "why p.yaml totals a=1 a=2", "dlq p.yaml retry", "dlq p.yaml history g", "dlq p.yaml waive x", "dlq p.yaml waive --reason r", "dlq p.yaml assign x", "dlq p.yaml list --to ana", "dlq p.yaml retry g h", "dlq p.yaml retry g --older-than 1d", "dlq p.yaml waive x --all --reason r", "dlq p.yaml list --reopen", "dlq p.yaml retry g --author ana", "log p.yaml --epoch 2", "explain --code NOPE",
                                    "show p.yaml nowhere", "run p.yaml --var limit"])  # fmt: skip
 def test_wrong_usage(words: str, call, application) -> None:
     code, output, errors = call(words)
@@ -277,6 +277,10 @@ def test_other_calls(call, application) -> None:
         ("restate p.yaml totals --by month,region --field n --from 1", ("restate", ("totals", Restatement(("month", "region"), ("n",), 1)))),
         ("dlq p.yaml", ("dlq_list", ())),
         ("dlq p.yaml groups", ("dlq_groups", ())),
+        ("dlq p.yaml --triage", ("dlq_triage", (LetterChoice(),))),
+        ("dlq p.yaml --older-than 30d --not-waived", ("dlq_triage", (LetterChoice(older_than="30d", waived=False),))),
+        ("dlq p.yaml groups A17 --assigned ana", ("dlq_triage_groups", (LetterChoice(("A17",), assigned="ana"),))),
+        ("dlq p.yaml history", ("dlq_history", ())),
         ("plan p.yaml", ("outlook", ())),
         ("explain p.yaml --field scale.factor", ("explain_field", ("scale", "factor"))),
     ]:
@@ -288,6 +292,24 @@ def test_show_ends_at_its_limit(call) -> None:
     every = call("show p.yaml totals --format jsonl")[1].splitlines()
     assert call("show p.yaml totals --format jsonl --limit 1")[1].splitlines() == every[:1]
     assert call("show p.yaml totals --limit 0")[0] == 64
+
+
+def test_decisions_about_dead_letters(call, application) -> None:
+    for words, choice, decision in [
+        ("waive 019ac1c4 S2 --reason test --author ben", LetterChoice(("019ac1c4", "S2")), LetterDecision("waive", "test", "ben")),
+        ("unwaive --all", LetterChoice(), LetterDecision("unwaive")),
+        ("assign --category validation_failure --to ana", LetterChoice(category="validation_failure"), LetterDecision("assign", assignee="ana")),
+        ("assign --assigned ana --to=", LetterChoice(assigned="ana"), LetterDecision("assign")),
+    ]:
+        call(f"dlq p.yaml {words}")
+        name, (chosen, decided, _) = application.calls[-1]
+        assert (name, chosen, decided) == ("dlq_decide", choice, decision)
+
+
+def test_a_retry_has_a_reason_and_may_reopen_periods(call, application) -> None:
+    call("dlq p.yaml retry A17 --reason whole --author ben --reopen")
+    name, (group, options, reason, author) = application.calls[-1]
+    assert (name, group, reason, author, options.reopen) == ("dlq_retry", "A17", "whole", "ben", True)
 
 
 def test_correct(call, application) -> None:

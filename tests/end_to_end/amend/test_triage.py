@@ -1,0 +1,194 @@
+"""Triage of dead letters: decisions hold for what an entry says, through runs, refreshes, compactions, reverts and kills."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from errata.core.failures import Stopped, Usage
+from errata.core.options import Erasure, LetterChoice, LetterDecision, RunOptions
+from tests.support.killing import kill_points
+from tests.support.pipelines import Folder, command
+
+PIPELINE = """\
+pipeline: { name: shop }
+error_handling: { strategy: continue, dlq: { path: out/rejected.csv }HANDLING }
+nodes:
+  - type: source
+    name: orders
+    config:
+      name: orders
+      type: csv
+      glob: in/*.csv
+      MERGE
+      schema: [{ name: id, type: string }, { name: price, type: float }, { name: pieces, type: string }]
+  - { type: transform, name: valued, input: orders, config: { cxl: "emit value = price * pieces.to_int()" } }
+  - { type: output, name: report, input: valued, config: { name: report, type: csv, path: out/report.csv, CLOSED } }
+"""
+HEADER = "id,price,pieces\n"
+
+
+def shop(path: Path, *, handling: str = "", merge: str = "", closed: str = "") -> Folder:
+    folder = Folder(path)
+    folder.write("pipeline.yaml", PIPELINE.replace("HANDLING", handling).replace("MERGE", merge).replace("CLOSED", closed))
+    folder.write("in/a.csv", HEADER + "A,1.5,2\nB,x,1\nC,3,one\nD,4,1\n")
+    return folder
+
+
+def decide(folder: Folder, action: Any, *names: str, reason: str = "a test order", assignee: str = "", **chosen: Any) -> int:
+    choice, decision = LetterChoice(tuple(names), **chosen), LetterDecision(action, reason, "ben", assignee)
+    return folder.load().dlq_decide(choice, decision).exit_code
+
+
+def entries(folder: Folder) -> list[tuple[str, str, str]]:
+    return [(row["category"], row["assigned"], row["waived"]) for row in folder.load().dlq_triage()]
+
+
+def waived(folder: Folder) -> list[str]:
+    """The detail of each waived entry."""
+    return sorted(row["stage"] for row in folder.load().dlq_triage(LetterChoice(waived=True)))
+
+
+@pytest.mark.parametrize("merge", ["", "merge: { strategy: snapshot, primary_key: [id] }"])
+def test_a_waiver_holds_for_what_the_record_says(tmp_path: Path, merge: str) -> None:
+    folder = shop(tmp_path, merge=merge)
+    assert folder.run().exit_code == 2
+    assert decide(folder, "waive", stage="source:orders") == 2
+    assert decide(folder, "waive", stage="valued") == 0
+    result = folder.run()
+    assert (result.exit_code, result.rejected, result.waived) == (0, 0, 2)
+    assert {row["_cxl_dlq_waived"] for row in folder.rows("out/rejected.csv")} == {"a test order"}
+    assert [row["id"] for row in folder.rows("out/report.csv")] == ["A", "D"]
+    folder.write("in/a.csv", HEADER + "A,1.5,2\nB,y,1\nC,3,one\nD,4,1\n")  # still wrong, but another record by now
+    assert (folder.run().exit_code, waived(folder)) == (2, ["valued"])
+    folder.write("in/a.csv", HEADER + "A,1.5,2\nD,4,1\n")
+    assert (folder.run().exit_code, waived(folder)) == (0, [])
+    folder.write("in/a.csv", HEADER + "N,1,1\nA,1.5,2\nB,x,1\nC,3,one\nD,4,1\n")  # both come back as they were
+    assert (folder.run().exit_code, waived(folder)) == (0, ["source:orders", "valued"])
+    assert (folder.run(full_refresh=True).exit_code, waived(folder)) == (0, ["source:orders", "valued"])
+    assert decide(folder, "unwaive", stage="valued", reason="it is one after all") == 2
+    folder.write("in/a.csv", HEADER + "A,1.5,2\nB,2,1\nC,3,1\nD,4,1\n")  # repaired: it comes back by itself
+    result = folder.run()
+    assert (result.exit_code, result.waived, [row["id"] for row in folder.rows("out/report.csv")]) == (0, 0, ["A", "B", "C", "D"])
+    assert [(row["action"], row["author"], row["holds"]) for row in folder.load().dlq_history()] == [("end", "ben", None), ("waive", "ben", None), ("waive", "ben", False)]
+    assert folder.violations() == []
+
+
+def test_decisions_outlive_compaction_and_revert(tmp_path: Path) -> None:
+    folder = shop(tmp_path)
+    folder.run()
+    decide(folder, "assign", stage="valued", assignee="ana")
+    decide(folder, "waive", stage="valued")
+    folder.write("in/b.csv", HEADER + "E,1,two\n")
+    folder.run()
+    expected = [("type_coercion_failure", "", ""), ("type_coercion_failure", "ana", "a test order"), ("type_coercion_failure", "", "")]
+    assert entries(folder) == expected
+    list(folder.load().compact(4))
+    assert entries(folder) == expected
+    result = folder.load().revert(3)
+    assert (result.exit_code, entries(folder)) == (2, expected[:2])
+    assert folder.load().status()["waived"] == 1
+    assert folder.violations() == []
+
+
+def test_an_assignment_passes_on_and_ends(tmp_path: Path) -> None:
+    folder = shop(tmp_path)
+    folder.run()
+    decide(folder, "assign", older_than="0s", assignee="ana", reason="")
+    decide(folder, "assign", stage="valued", assignee="ben", reason="knows the shop")
+    assert [row["assigned"] for row in folder.load().dlq_triage()] == ["ana", "ben"]
+    decide(folder, "assign", assigned="ana", reason="")
+    assert [row["assigned"] for row in folder.load().dlq_triage()] == ["", "ben"]
+    with pytest.raises(Usage, match="assigned so already"):
+        decide(folder, "assign", assigned="ben", assignee="ben")
+    with pytest.raises(Usage, match="no entry is meant"):
+        decide(folder, "assign", older_than="1d", assignee="ben")
+    with pytest.raises(Usage, match="no entry has the id"):
+        decide(folder, "waive", "0123456789")
+
+
+def test_an_id_or_its_beginning_names_an_entry(tmp_path: Path) -> None:
+    folder = shop(tmp_path)
+    folder.run()
+    first, second = (row["id"] for row in folder.load().dlq_triage())
+    assert {first, second} == {row["_cxl_dlq_id"] for row in folder.rows("out/rejected.csv")}
+    with pytest.raises(Usage, match="2 entries have ids that begin with"):
+        decide(folder, "waive", first[:9])
+    decide(folder, "waive", second)
+    assert waived(folder) == ["valued"]
+
+
+def test_of_equal_records_the_chosen_one_is_waived(tmp_path: Path) -> None:
+    folder = shop(tmp_path)
+    folder.write("in/a.csv", HEADER + "B,x,1\nB,x,1\nB,x,1\n")
+    folder.run()
+    decide(folder, "waive", [row["id"] for row in folder.load().dlq_triage()][1])
+    folder.write("in/b.csv", HEADER + "B,x,1\n")
+    assert folder.run().rejected == 3
+    assert [(row["row"], row["waived"] != "") for row in folder.load().dlq_triage()] == [(1, False), (2, True), (3, False), (1, False)]
+    folder.write("in/a.csv", HEADER + "B,x,1\n")
+    folder.run()
+    assert [row["waived"] != "" for row in folder.load().dlq_triage()] == [True, False]
+
+
+def test_a_killed_decision_is_made_whole_or_not_at_all(tmp_path: Path) -> None:
+    folder = shop(tmp_path / "whole")
+    folder.run()
+    for killed in kill_points(folder, lambda one: decide(one, "waive", stage="valued"), tmp_path / "killed"):
+        assert waived(killed.folder) == (["valued"] if killed.committed else []), killed.moment
+        result = killed.folder.run()
+        assert (result.waived, result.exit_code) == (int(killed.committed), 2), killed.moment
+        decide(killed.folder, "waive", stage="source:orders")
+        assert len(waived(killed.folder)) == 1 + killed.committed, killed.moment
+        assert killed.folder.violations() == [], killed.moment
+
+
+def test_thresholds_by_category_count_no_waived_record(tmp_path: Path) -> None:
+    folder = shop(tmp_path, handling=", thresholds: { type_coercion_failure: { records: 2 } }")
+    folder.run()
+    folder.write("in/b.csv", HEADER + "E,1,two\n")
+    with pytest.raises(Stopped, match="3 records were rejected as type_coercion_failure, more than the 2 of"):
+        folder.run()
+    decide(folder, "waive", stage="valued")
+    assert folder.run().rejected == 2
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{ records: 2 }", "{ share: 0.3 }"))
+    with pytest.raises(Stopped, match=r"2 of 5 records were rejected as type_coercion_failure, more than the share 0\.3"):
+        folder.run()
+
+
+def test_a_retry_for_a_reason_is_an_epoch_and_may_reopen_a_period(tmp_path: Path) -> None:
+    folder = shop(tmp_path, merge="correlation_key: id", closed='closed: "price < 2"')
+    folder.run()
+    result = folder.load().dlq_retry("C", RunOptions(reopen=True), "asked by the shop", "ben")
+    assert (result.committed, result.exit_code) == (True, 2)
+    [last] = [row for row in folder.load().runs() if row["epoch"] == result.epoch]
+    assert (last["kind"], last["reason"], last["author"]) == ("dlq retry", "asked by the shop", "ben")
+    assert [(row["action"], row["group"]) for row in folder.load().dlq_history()] == [("retry", "C")]
+
+
+def test_the_end_of_a_run_names_the_command(tmp_path: Path) -> None:
+    folder = shop(tmp_path)
+    code, _, errors = command("run", str(folder.path / "pipeline.yaml"))
+    assert (code, "errata dlq lists the rejected records" in errors) == (2, True)
+    code, out, _ = command("dlq", str(folder.path / "pipeline.yaml"), "waive", "--all", "--reason", "trial", "--author", "ben")
+    assert (code, out) == (0, "")
+    code, out, _ = command("dlq", str(folder.path / "pipeline.yaml"), "--format", "csv")
+    assert [line.split(",")[9:11] for line in out.splitlines()] == [["waived", "id"], ["trial", "B"], ["trial", "C"]]
+    code, out, _ = command("status", str(folder.path / "pipeline.yaml"))
+    assert "0 records rejected; 2 waived" in out
+
+
+def test_an_erasure_takes_decisions_about_the_records_along(tmp_path: Path) -> None:
+    folder = shop(tmp_path, merge="correlation_key: id")
+    folder.write("in/b.csv", HEADER + "personal-id-7,9,none\n")
+    folder.run()
+    decide(folder, "waive", "personal-id-7", "C", reason="a test order")
+    assert folder.load().status()["waived"] == 2
+    folder.remove("in/b.csv")
+    erased = folder.load().erase(Erasure("asked for", "ben", key={"id": "personal-id-7"}))
+    assert erased.result.waived == 1
+    assert folder.load().status()["waived"] == 1
+    assert [row["group"] for row in folder.load().dlq_history()] == ["C"]
+    assert folder.violations() == []
