@@ -51,7 +51,7 @@ from errata.core.options import (
     Restatement,
     RunOptions,
 )
-from errata.plan.opening import Choices, open_pipeline, pipeline_name, state_place
+from errata.plan.loader import Choices, open_pipeline, pipeline_name, state_place
 from errata.plan.pipeline import LoadedPipeline
 from errata.plan.plan import Plan
 from errata.plan.reached_tables import reach

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from errata.cases import model, running
-    from errata.cases.running import CaseRun
+    from errata.cases import case_run, model
+    from errata.cases.case_run import CaseRun
     from errata.cases.tables import Written
     from errata.core.events import RunResult
     from errata.core.options import EngineKind
@@ -23,7 +23,7 @@ else:
     from changelog.lazy_imports import Lazy
 
     model = Lazy("errata.cases.model")
-    running = Lazy("errata.cases.running")
+    case_run = Lazy("errata.cases.case_run")
 
 
 class PipelineCase:
@@ -72,6 +72,6 @@ def pipeline_case(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..
         beside = Path(str(request.path)).parent
         folder = tmp_path / f"case-{next(begun)}"
         folder.mkdir()
-        return PipelineCase(running.CaseRun(beside / pipeline, folder, beside, {"variables": variables, "channel": channel}, engine, max_retract_share))
+        return PipelineCase(case_run.CaseRun(beside / pipeline, folder, beside, {"variables": variables, "channel": channel}, engine, max_retract_share))
 
     return begin

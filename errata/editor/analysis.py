@@ -21,7 +21,7 @@ from errata.editor.files import kind_of
 from errata.editor.names import Name
 from errata.editor.programs import is_module, program_target
 from errata.plan.column_lineage import program_of
-from errata.plan.opening import Choices, OpenedPipeline, open_pipeline
+from errata.plan.loader import Choices, OpenedPipeline, open_pipeline
 from errata.plan.planner import Draft, body_draft
 from errata.project.channels.files import COMPOSITION
 from errata.project.compositions.signature import Signature, declared_type, signature

@@ -63,7 +63,7 @@ class ManualCorrections:
         if made.rows is None:
             return made, self
         rows = made.rows.as_frame()
-        left = self._not_told(rows)
+        left = self._not_delivered(rows)
         kept = joined(rows, left.keys, self.engine, "left_anti")
         return replace(made, rows=Rows(self.engine, frame=chosen(kept, rows.columns)), bound=None), left
 
@@ -71,14 +71,14 @@ class ManualCorrections:
         """Rows of these keys."""
         return joined(rows, self.keys, self.engine, "left_semi")
 
-    def _not_told(self, rows: DataFrame) -> ManualCorrections:
+    def _not_delivered(self, rows: DataFrame) -> ManualCorrections:
         """The manual changes without the records that new or changed files contain, by op rows of a source."""
         delivered = self.given.delivered
         files = [*delivered.added, *delivered.changed, *(part.record for part in delivered.grown)] if self.given.source.keyed else self.replaced
         if not files:
             return self
-        told = rows if not self.given.source.keyed else rows.where(is_positive(F.col("_op")))
-        keys = self.engine.to_arrow(self.among(told.where(of_files(self.given, files)).select("_key").distinct()))
+        delivered_rows = rows if not self.given.source.keyed else rows.where(is_positive(F.col("_op")))
+        keys = self.engine.to_arrow(self.among(delivered_rows.where(of_files(self.given, files)).select("_key").distinct()))
         return replace(self, keys=self.keys.join(keys, "_key", join_type="left anti"))
 
 
@@ -126,8 +126,8 @@ def manual_changes(run: RunState, node: Node, intake: IngestRequest, before: Com
     rows = truth(stored_rows(engine, run.tables.wider(node, before.columns()), at=run.epoch - 1)).as_frame()
     fresh = of_files(intake, [*delivered.changed, *delivered.added, *delivered.removed])
     candidates = engine.to_arrow(rows.where(kept & ~fresh).select("_key").distinct())
-    told = [name for name in rows.columns if name in {*before.data, *intake.source.shape.declared, WIDENED}]
-    steps = _steps(joined(rows, candidates, engine, "left_semi"), told, _edits(history, node.name))
+    compared = [name for name in rows.columns if name in {*before.data, *intake.source.shape.declared, WIDENED}]
+    steps = _steps(joined(rows, candidates, engine, "left_semi"), compared, _edits(history, node.name))
     newest = steps.groupBy("_key").agg(F.max(F.when(kept, F.col("_epoch"))).alias("_hand"), F.coalesce(F.max(F.when(~kept & ~F.col("_passes"), F.col("_epoch"))), F.lit(0)).alias("_other"))
     since = steps.where(kept).join(newest.where(F.col("_hand") > F.col("_other")), "_key").where(F.col("_epoch") > F.col("_other"))
     by_key = since.groupBy("_key").agg(F.min(F.struct("_epoch", "_was")).alias("_first"), F.max(F.struct("_epoch", "_is")).alias("_last"))
@@ -150,8 +150,8 @@ def _epochs_by_hand(entries: Sequence[Entry], source: str) -> list[int]:
 
 def _edits(entries: Sequence[Entry], source: str) -> list[int]:
     """The epochs at which the source had been edited since the one before."""
-    told = [(entry.epoch, entry.plan.get(source, {}).get("fingerprint")) for entry in entries]
-    return [epoch for (_, before), (epoch, now) in pairwise(told) if now != before]
+    fingerprints = [(entry.epoch, entry.plan.get(source, {}).get("fingerprint")) for entry in entries]
+    return [epoch for (_, before), (epoch, now) in pairwise(fingerprints) if now != before]
 
 
 def _steps(rows: DataFrame, names: Sequence[str], edits: Sequence[int]) -> DataFrame:
@@ -162,7 +162,7 @@ def _steps(rows: DataFrame, names: Sequence[str], edits: Sequence[int]) -> DataF
     image, op = image_hash(rows, names), F.col("_op")
     passing = reduce(or_, (F.col("_cause").startswith(cause) for cause in _PASSING))
     sides = {"_was": F.max(F.when(is_negative(op), image)), "_is": F.max(F.when(is_positive(op), image))}
-    causes = {"_told": F.max(F.when(passing, 0).otherwise(1)), "_logic": F.max(F.when(F.col("_cause") == "logic", 1).otherwise(0))}
+    causes = {"_from_files": F.max(F.when(passing, 0).otherwise(1)), "_logic": F.max(F.when(F.col("_cause") == "logic", 1).otherwise(0))}
     by_epoch = rows.groupBy("_key", "_epoch").agg(*(value.alias(name) for name, value in (sides | causes).items()))
-    passes = (F.col("_told") == 0) & ((F.col("_logic") == 1) | (F.col("_epoch").isin(*edits) if edits else F.lit(False)))
-    return by_epoch.where((F.col("_told") == 1) | ~F.col("_was").eqNullSafe(F.col("_is"))).select("_key", "_epoch", "_was", "_is", passes.alias("_passes"))
+    passes = (F.col("_from_files") == 0) & ((F.col("_logic") == 1) | (F.col("_epoch").isin(*edits) if edits else F.lit(False)))
+    return by_epoch.where((F.col("_from_files") == 1) | ~F.col("_was").eqNullSafe(F.col("_is"))).select("_key", "_epoch", "_was", "_is", passes.alias("_passes"))

@@ -15,8 +15,8 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
-    """The rows of one node behind a row.
+class UpstreamRows:
+    """The rows of one node from which a row is made.
 
     Attributes:
         name: The node.
@@ -33,12 +33,12 @@ class Behind:
     count: int
     rows: tuple[tuple[str, Row], ...] = ()
     records: tuple[Row, ...] = ()
-    inputs: tuple[Behind, ...] = ()
+    inputs: tuple[UpstreamRows, ...] = ()
     repeated: bool = False
 
 
-def tree(reading: Snapshot, name: str, key: bytes, most: int = 10) -> Behind:
-    """Return what is behind a live row.
+def tree(reading: Snapshot, name: str, key: bytes, most: int = 10) -> UpstreamRows:
+    """Return the rows upstream of a live row.
 
     Args:
         reading: The state.
@@ -50,7 +50,7 @@ def tree(reading: Snapshot, name: str, key: bytes, most: int = 10) -> Behind:
         Usage: The pipeline is not the one that last ran.
     """
     trail = LineageWalk(reading)
-    return _Tree(reading, trail, {node: found for node, found in trail.behind(name, {key}).items() if found}, most).of(name)
+    return _Tree(reading, trail, {node: found for node, found in trail.upstream(name, {key}).items() if found}, most).of(name)
 
 
 class _Tree:
@@ -61,18 +61,18 @@ class _Tree:
         self.most = most
         self.described: set[str] = set()
 
-    def of(self, name: str) -> Behind:
-        """A node with what is behind its rows."""
+    def of(self, name: str) -> UpstreamRows:
+        """A node with the rows upstream of its own."""
         node, keys = self.trail.plan[name], self.keys[name]
         if name in self.described:
-            return Behind(name, node.kind, len(keys), repeated=True)
+            return UpstreamRows(name, node.kind, len(keys), repeated=True)
         self.described.add(name)
         shown = set(sorted(keys)[: self.most])
         if node.is_source:
-            return Behind(name, node.kind, len(keys), records=tuple(record_versions(self.trail, name, shown)))
+            return UpstreamRows(name, node.kind, len(keys), records=tuple(record_versions(self.trail, name, shown)))
         applied = tuple(applied_corrections(self.trail, node, keys))[: self.most] if node.kind == "corrections" else ()
         above = dict.fromkeys(above for above, _ in node.inputs if above in self.keys)
-        return Behind(name, node.kind, len(keys), tuple(self._rows(name, shown)), applied, tuple(self.of(one) for one in above))
+        return UpstreamRows(name, node.kind, len(keys), tuple(self._rows(name, shown)), applied, tuple(self.of(one) for one in above))
 
     def _rows(self, name: str, keys: set[bytes]) -> Iterator[tuple[str, Row]]:
         node = self.reading.committed(name)

@@ -52,13 +52,13 @@ def why(reading: Snapshot, name: str, conditions: Mapping[str, str]) -> Iterator
     keys = {bytes(key) for key in reading.engine.to_arrow(met).column("_key").to_pylist()}
     if not keys:
         raise Usage(f"no live row of '{name}' has {', '.join(f'{field}={value}' for field, value in conditions.items())}", help=_in_dlq(reading, name, conditions))
-    behind = trail.behind(name, keys)
+    upstream = trail.upstream(name, keys)
     for source in trail.plan.of_kind("source"):
-        if behind.get(source.name):
-            yield from record_versions(trail, source.name, behind[source.name])
+        if upstream.get(source.name):
+            yield from record_versions(trail, source.name, upstream[source.name])
     for corrected in trail.plan.of_kind("corrections"):
-        if behind.get(corrected.name):
-            yield from applied_corrections(trail, corrected, behind[corrected.name])
+        if upstream.get(corrected.name):
+            yield from applied_corrections(trail, corrected, upstream[corrected.name])
 
 
 def live_matches(reading: Snapshot, name: str, conditions: Mapping[str, str], most: int) -> list[tuple[str, Row]]:
@@ -119,7 +119,7 @@ class LineageWalk:
         self.plan, self.values = _planned(reading)
         self.tables = Tables(reading.state.root, self.plan)
 
-    def behind(self, name: str, keys: set[bytes]) -> dict[str, set[bytes]]:
+    def upstream(self, name: str, keys: set[bytes]) -> dict[str, set[bytes]]:
         """The keys of rows behind rows of a node, by node: the node itself, and all above it up to the sources."""
         wanted: dict[str, set[bytes]] = {name: keys}
         reads: dict[str, frozenset[str]] = {}

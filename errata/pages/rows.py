@@ -11,7 +11,7 @@ from cxl.types.types import type_name
 from errata.core.failures import Usage
 from errata.inspect.history import History, RowChange
 from errata.inspect.row_keys import key_columns
-from errata.inspect.story import Behind, tree
+from errata.inspect.story import UpstreamRows, tree
 from errata.pages.overview import op_texts
 from errata.pages.paging import Part, cut_out, part
 from errata.pages.record_forms import Pairs, fields_of_form
@@ -201,20 +201,20 @@ def shown_plain(value: Any) -> str:
     return cell(value)
 
 
-def _branch(history: History, behind: Behind) -> Branch:
-    rows = tuple((key, fields(row)) for key, row in behind.rows)
-    records = tuple(_records(history, behind))
-    hidden = 0 if behind.repeated else max(0, behind.count - len(rows or records))
-    return Branch(behind.name, behind.kind, behind.count, behind.repeated, rows, records, tuple(_branch(history, one) for one in behind.inputs), hidden)
+def _branch(history: History, upstream: UpstreamRows) -> Branch:
+    rows = tuple((key, fields(row)) for key, row in upstream.rows)
+    records = tuple(_records(history, upstream))
+    hidden = 0 if upstream.repeated else max(0, upstream.count - len(rows or records))
+    return Branch(upstream.name, upstream.kind, upstream.count, upstream.repeated, rows, records, tuple(_branch(history, one) for one in upstream.inputs), hidden)
 
 
-def _records(history: History, behind: Behind) -> Iterator[Record]:
+def _records(history: History, upstream: UpstreamRows) -> Iterator[Record]:
     """The records of a source, each with its versions. A version that is live ends its record."""
     versions: list[Row] = []
-    for one in behind.records:
+    for one in upstream.records:
         versions.append(one)
         if one["live"]:
-            yield _record(history, behind.name, versions)
+            yield _record(history, upstream.name, versions)
             versions = []
 
 

@@ -12,7 +12,7 @@ from errata.cli.parameters import common_options, console_of, format_option, opt
 from errata.core.failures import Exit
 
 if TYPE_CHECKING:  # the command line starts without what runs pipelines
-    from errata.cases.running import Outcome
+    from errata.cases.case_run import Outcome
 
 COLUMNS = ("file", "case", "verdict", "step", "detail", "seconds")
 
@@ -35,7 +35,7 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, places: Sequ
     A file orders.test.yaml has cases for orders.yaml. Each case runs in a temporary folder with a state of its own.
     Exit code 5: a case differs.
     """
-    from errata.cases.running import run_cases  # the command line starts without what runs pipelines
+    from errata.cases.case_run import run_cases  # the command line starts without what runs pipelines
 
     console = console_of(quiet, verbose, no_color)
     found: list[Outcome] = []

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from errata.cases.case_run import CaseRun
 from errata.cases.plugin import PipelineCase
-from errata.cases.running import CaseRun
 from errata.cases.tables import Table, differences, read_table
 from errata.core.failures import Exit
 from tests.support.examples import examples
