@@ -99,16 +99,17 @@ def frame_from_file(session: Callable[[], SparkSession], table: pa.Table, folder
     import pyarrow.parquet as pq
 
     given = _without_dictionaries(table)
-    if any(pa.types.is_null(kind) for kind in given.schema.types):
+    typed = [at for at, kind in enumerate(given.schema.types) if not pa.types.is_null(kind)]  # a file has no column of nothing but nulls
+    if not typed:
         return None
-    numbered = [f"c{at}" for at in range(given.num_columns)]
     handle, path = tempfile.mkstemp(prefix="errata-rows-", suffix=".parquet", dir=folder)
     with undoing(partial(_remove, path)):
         with os.fdopen(handle, "wb") as file:
-            pq.write_table(given.rename_columns(numbered), file, compression="none", write_statistics=False)  # statistics leave NaN out
+            pq.write_table(given.select(typed).rename_columns([f"c{at}" for at in typed]), file, compression="none", write_statistics=False)  # statistics leave NaN out
         read = session().read.parquet(engine_uri(path))
     finalize(cast("Any", read)._plan, _remove, path)  # noqa: SLF001  # every frame made from this one refers to its plan
-    return told(read.select(*(F.col(place).alias(name) for place, name in zip(numbered, given.column_names, strict=True))), spark_schema(given.schema))
+    columns = (F.col(f"c{at}") if at in typed else F.lit(None) for at in range(given.num_columns))
+    return told(read.select(*(one.alias(name) for one, name in zip(columns, given.column_names, strict=True))), spark_schema(given.schema))
 
 
 def _remove(path: str) -> None:

@@ -198,6 +198,15 @@ def test_the_file_of_large_rows_may_lie_in_a_folder_of_any_name(sail: Engine, tm
     assert sail.to_arrow(frame).equals(ROWS)
 
 
+def test_a_file_of_large_rows_leaves_out_columns_of_nothing_but_nulls(sail: Engine, tmp_path: Path) -> None:
+    rows = pa.table({"a": pa.nulls(3), "b": [1, None, 3], "c": pa.nulls(3)})
+    frame = frame_from_file(lambda: sail.session, rows, tmp_path)
+    assert frame is not None
+    assert frame.schema == sail.from_arrow(rows).schema
+    assert sail.to_arrow(frame).sort_by("b").equals(rows.sort_by("b"))
+    assert frame_from_file(lambda: pytest.fail("there is no file to read"), rows.select(["a"]), tmp_path) is None
+
+
 def test_a_file_of_large_rows_that_cannot_be_written_whole_is_removed(tmp_path: Path) -> None:
     no_file_holds = pa.table({"i": pa.array([None], pa.month_day_nano_interval())})
     with pytest.raises(pa.ArrowNotImplementedError):
