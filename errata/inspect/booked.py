@@ -46,6 +46,12 @@ def booked(reading: Snapshot, name: str | None = None, at: int | None = None) ->
             yield from _of_output(reading, node, epoch)
 
 
+def books(reading: Snapshot, name: str) -> bool:
+    """Whether an output of the present pipeline books late changes of closed periods."""
+    plan = reading.plan
+    return plan is not None and name in plan.nodes and isinstance(plan[name].operator, BookedOutput)
+
+
 def _of_output(reading: Snapshot, node: Node, at: int) -> Iterator[Row]:
     operator = node.operator
     assert isinstance(operator, BookedOutput)  # the caller chose it

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from errata.core.diagnostics import PipelineErrors
 from errata.core.failures import Exit, Stopped, Usage
 from errata.core.options import Correction, RunOptions
+from errata.inspect.history import History
+from errata.pages.corrections import corrections
 from tests.support.databases import Database
 from tests.support.examples import examples
 from tests.support.killing import kill_points
@@ -331,6 +333,18 @@ def test_the_list_says_what_each_row_corrects_and_why(folder: Folder) -> None:
     assert list(folder.load().booked(at=1)) == []
     with pytest.raises(Usage, match="'report' is no output that books"):
         list(folder.load().booked("report"))
+
+
+def test_pages_show_what_is_booked(folder: Folder) -> None:
+    deliver(folder, {1: ("2026-09", "west", 12), 2: ("2026-10", "west", 20), 3: ("2026-08", "north", 5)})
+    folder.run()
+    page = corrections(History(folder.load().snapshot()), "rows")
+    [line] = page.booked
+    told = [(name, value.text) for part in (line.period, line.row, line.figures) for name, value in part]
+    assert (line.kind, line.epoch, line.causes) == ("difference", 2, ("correction",))
+    assert told == [("month", "2026-09"), ("id", "1"), ("region", "west"), ("v", "2.00"), ("n", "0")]
+    assert page.more == 0
+    assert "Late changes of closed periods" in folder.load().report()
 
 
 # -- what adds up
