@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from changelog.keys.positions import parse_label, row_label, row_labels
-from changelog.lazy_imports import np, pa, pc
+from changelog.lazy_imports import np, pa, pc, pl
 from operators.source.diff.chunk_index import ChunkList, chunk_schema
 from operators.source.file_changes import FileRecord, Label
 from storage.delta.changelog_table import ChangelogTable
@@ -27,7 +27,7 @@ def read_lists(table: ChangelogTable, known: Sequence[FileRecord], changelog: Ch
     """The chunk lists of the last epoch's files whose records did not change since, by label. `changelog`: the source's table."""
     if not any(record.listed for record in known) or not table.exists():
         return {}
-    rows = table.read_arrow().sort_by("_key")
+    rows = _in_order(table.read_arrow())
     base, found = changelog.statistics.first_epoch(), {}
     for label, start, stop in _files(rows):
         record = next((one for one in known if one.label == label and one.listed), None)
@@ -37,8 +37,14 @@ def read_lists(table: ChangelogTable, known: Sequence[FileRecord], changelog: Ch
     return found
 
 
+def _in_order(rows: pa.Table) -> pa.Table:
+    """The rows by their keys, as they are mostly written: the hashes of records are many bytes to move."""
+    return rows if pl.Series(rows.column("_key")).is_sorted() else rows.sort_by("_key")
+
+
 def _list(rows: pa.Table, base: int) -> ChunkList:
-    return ChunkList.of(rows.select(chunk_schema().names).cast(chunk_schema())).folded(base)
+    columns = [rows.column(one.name) if one.name in rows.column_names else pa.nulls(rows.num_rows, one.type) for one in chunk_schema()]
+    return ChunkList.of(pa.Table.from_arrays(columns, names=chunk_schema().names).cast(chunk_schema())).folded(base)
 
 
 def _files(rows: pa.Table) -> list[tuple[Label, int, int]]:
@@ -57,7 +63,7 @@ def write_lists(table: ChangelogTable, lists: Mapping[Label, ChunkIndex], epoch:
     if not table.exists():
         table.append(rows, epoch)
     else:
-        table.replace_before(rows.append_column("_epoch", pa.repeat(pa.scalar(epoch, pa.int64()), rows.num_rows)), epoch + 1)
+        table.replace_before(rows.append_column("_epoch", pa.repeat(pa.scalar(epoch, pa.int64()), rows.num_rows)), epoch + 1, distinct=("digest", "hashes"))
 
 
 def _rows(label: Label, one: ChunkIndex) -> pa.Table:

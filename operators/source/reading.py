@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from operators.source.scope_paths import ScopePattern
 from storage.engines import Engine
 from storage.files.local import buffer_of
 from storage.formats import Column, Reader
-from storage.formats.base import ROW
+from storage.formats.base import ROW, Range
 from storage.formats.content_chunks import ContentChunks, KnownChunks, chunks_of
 from storage.formats.tasks import Task, chunk_reader, read_task, tail_tasks, task_table, tasks_of, undeclared_columns
 from storage.stores.places import ObjectPath, Place, Places
@@ -103,14 +104,32 @@ class FileReader:
         found = {column.name for column in undeclared_columns(replace(self.reader, plan=others), self.path(record), record.path)}
         return tuple(column.label for column in plan.declared if column.label in scope.types and column.name not in found)
 
-    def chunks(self, record: FileRecord, known: KnownChunks | None = None) -> ContentChunks | None:
+    def chunks(self, record: FileRecord, known: KnownChunks | None = None, *, by_record: bool = False) -> ContentChunks | None:
         """Return the chunks of a large file with known undeclared columns; None for other files, and where it cannot be chunked. Raises InputError.
 
-        `known`: the chunks of its last version.
+        Args:
+            record: The file.
+            known: The chunks of its last version.
+            by_record: Whether each record has a hash too.
         """
         if self.limit is not None or record.size <= SMALL_BYTES:
             return None
-        return chunks_of(_reader_of(self.reader, record), self.path(record), record.path, known)
+        return chunks_of(_reader_of(self.reader, record), self.path(record), record.path, known, by_record=by_record)
+
+    def ranges(self, record: FileRecord, chunks: ContentChunks, rows: RowNumbers, target: int) -> tuple[Range, ...]:
+        """Return ranges of about `target` bytes that read some records of a chunked file, by their ascending numbers."""
+        reader, data = _reader_of(self.reader, record), buffer_of(self.path(record), record.path)
+
+        @cache
+        def bounds(chunk: int) -> RowNumbers:
+            if chunk in chunks.bounds:
+                return chunks.bounds[chunk]
+            start, end = map(int, chunks.starts[chunk : chunk + 2])
+            starts = reader.starts_within(data, start, end)
+            assert starts is not None  # the chunk was found by such places
+            return np.append(starts, end)
+
+        return chunks.reading(rows, bounds, target)
 
     def schema(self) -> pa.Schema:
         """The Arrow schema of the op rows."""

@@ -14,7 +14,7 @@ from shutil import rmtree
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import ColumnProperties, CommitProperties, DeltaTable, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.schema import Field, Schema
 
@@ -363,8 +363,14 @@ class ChangelogTable:
         if maintenance.is_fragmented(self.data_files().values()):
             self.optimize(maintenance.SMALL_FILE)
 
-    def replace_before(self, rows: DataFrame | pa.Table, epoch: int) -> None:
-        """Replace all rows of earlier epochs by these rows, which have `_epoch`, in a new version. One durable step."""
+    def replace_before(self, rows: DataFrame | pa.Table, epoch: int, *, distinct: Collection[str] = ()) -> None:
+        """Replace all rows of earlier epochs by these rows, which have `_epoch`, in a new version. One durable step.
+
+        Args:
+            rows: The rows.
+            epoch: The epoch from which on rows stay.
+            distinct: Columns whose values hardly repeat: to look for a dictionary would take half of the time of writing.
+        """
         with storing(self.uri):
             table = self._required()
             placements = self._placements(table)
@@ -372,7 +378,9 @@ class ChangelogTable:
             self._forget_rejects_since(0)
             if isinstance(rows, pa.Table):
                 stored = Storing.of(table.schema().fields, placements).table(rows)
-                self._commit("fold", table, lambda: write_deltalake(table, stored, mode="overwrite", predicate=earlier, commit_properties=self._once()))
+                plain = {where.stored.name: ColumnProperties(dictionary_enabled=False) for where in placements if where.column.name in distinct}
+                writing = WriterProperties(column_properties=plain or None)
+                self._commit("fold", table, lambda: write_deltalake(table, stored, mode="overwrite", predicate=earlier, commit_properties=self._once(), writer_properties=writing))
             else:
                 frame = rows.select(*stored_columns(table.schema().fields, placements, {EPOCH: column(EPOCH)}))
                 writer = frame.write.format("delta").mode("overwrite").option("replaceWhere", earlier)

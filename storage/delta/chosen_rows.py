@@ -105,9 +105,10 @@ class FileSpans:
         """Return the rows within the spans."""
         epochs, found = rows[EPOCH].to_numpy(), np.zeros(rows.height, np.bool_)
         numbers = rows["_row"].fill_null(0).to_numpy()
-        for epoch in np.intersect1d(epochs, self.epochs):
-            own = self.epochs == epoch
-            found |= _between(self.first[own], self.last[own] + 1, int(numbers.max(initial=0)) + 1)[numbers] & (epochs == epoch)
+        low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
+        for epoch in np.intersect1d(rows[EPOCH].unique().to_numpy(), self.epochs):
+            own = (self.epochs == epoch) & (self.first <= high) & (self.last >= low)
+            found |= _between(self.first[own] - low, self.last[own] + 1 - low, high - low + 1)[numbers - low] & (epochs == epoch)
         found &= (rows["_file"] == self.file).fill_null(value=False).to_numpy()
         return found
 
@@ -134,10 +135,10 @@ class InSpans:
 
 
 def _between(starts: NDArray[np.int64], stops: NDArray[np.int64], count: int) -> Mask:
-    """Return which of `count` places lie in one of some ranges, ends excluded. Ranges may overlap, and reach beyond the last place."""
+    """Return which of `count` places lie in one of some ranges, ends excluded. Ranges may overlap, and reach beyond the first and the last place."""
     steps = np.zeros(count + 1, np.int64)
-    np.add.at(steps, np.minimum(starts, count), 1)
-    np.add.at(steps, np.minimum(stops, count), -1)
+    np.add.at(steps, np.clip(starts, 0, count), 1)
+    np.add.at(steps, np.clip(stops, 0, count), -1)
     inside: Mask = np.cumsum(steps[:-1]) > 0
     return inside
 

@@ -9,7 +9,7 @@ Of a file whose last version is known, only the hashes of the known chunks are c
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -18,16 +18,19 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from blake3 import blake3
 
-from changelog.lazy_imports import np
+from changelog.lazy_imports import np, pa
 from storage.files.errors import Buffer
 from storage.files.local import buffer_of, is_compressed, release_pages
 from storage.files.stores import store_of
+from storage.formats import record_hashes
 from storage.formats.base import CHUNK_BYTES, Piece, Range, Reader
 from storage.formats.tasks import line_numbers
 from storage.stores.places import Place
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from storage.formats.record_hashes import RecordHashes
 
 Positions: TypeAlias = "npt.NDArray[np.int64]"
 Words: TypeAlias = "npt.NDArray[np.uint64]"
@@ -39,7 +42,8 @@ LEAST = 16
 DIGEST = 16
 """Bytes of a chunk's hash."""
 GROUP = 8
-"""Chunks whose bytes together have a hash too. One hash of many bytes takes half of the time of many hashes."""
+"""Chunks of an average group, whose bytes together have a hash too: one hash of many bytes takes half of the time of many hashes.
+Where a group begins follows from the hash of its first chunk, so that a chunk that comes or goes moves no other group."""
 _RESIDENT = 64 << 20
 """Bytes of a mapped file that stay in memory, about."""
 _WORD = 8
@@ -58,10 +62,15 @@ def _factors() -> Words:
 
 
 class Hashes(NamedTuple):
-    """The hashes of the chunks of a file and of groups of chunks. A group with a new chunk has none: where one changes, others may soon."""
+    """The hashes of the chunks of a file, of groups of chunks, and of the records of each chunk.
+
+    The hash of a group is that of its first chunk; for the others there is None. A group with a new chunk has none: where one changes, others may soon.
+    `records` is None where nobody wants them, null for chunks without them.
+    """
 
     chunks: tuple[bytes, ...]
     groups: tuple[bytes | None, ...]
+    records: pa.Array | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +82,16 @@ class ContentChunks:
         rows: the number of each chunk's first record, then the number after the last record
         head: `Range.head` of the chunks
         hashing: computes the digests
+        salt: the salt of the records' hashes; None where they have none
+        bounds: where the records of new chunks begin, and the last one ends, by the chunk's number
     """
 
     starts: Positions
     rows: Positions
     head: bytes
     hashing: Future[Hashes]
+    salt: int | None = None
+    bounds: Mapping[int, Positions] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -92,8 +105,13 @@ class ContentChunks:
 
     @property
     def groups(self) -> tuple[bytes | None, ...]:
-        """A hash of the bytes of each `GROUP` chunks, by their numbers; None where these chunks have just changed."""
+        """The hashes of the groups, each beside its first chunk; None beside other chunks, and where a chunk of the group has just changed."""
         return self.hashing.result().groups
+
+    @property
+    def hashes(self) -> pa.Array | None:
+        """The hashes of the records of each chunk as bytes, null for chunks without them; None where there are none."""
+        return self.hashing.result().records
 
     @property
     def records(self) -> int:
@@ -111,10 +129,33 @@ class ContentChunks:
         """Ranges of the chunks that contain the records with these numbers."""
         return self.ranges(np.unique(np.searchsorted(self.rows, rows, side="right") - 1))
 
+    def reading(self, rows: Positions, bounds: Callable[[int], Positions], target: int) -> tuple[Range, ...]:
+        """Ranges of about `target` bytes that read some records.
+
+        Args:
+            rows: the numbers of the records, ascending
+            bounds: where the records of a chunk begin, and the last one ends
+            target: the bytes of a range
+        """
+        chunks = np.searchsorted(self.rows, rows, side="right") - 1
+        cuts = np.flatnonzero((np.diff(rows) != 1) | (np.diff(chunks) != 0)) + 1
+        first, last = (np.concatenate(ends) for ends in (([0], cuts), (cuts - 1, [len(rows) - 1])))
+        pieces: list[Piece] = []
+        for chunk, low, high in zip(chunks[first].tolist(), rows[first].tolist(), rows[last].tolist(), strict=True) if len(rows) else ():
+            at, begin = bounds(chunk), int(self.rows[chunk])
+            pieces.append(Piece(int(at[low - begin]), int(at[high - begin + 1]), low, high - low + 1))
+        groups: dict[int, list[Piece]] = {}
+        for piece, end in zip(pieces, accumulate(piece.end - piece.start for piece in pieces), strict=True):
+            groups.setdefault(end // target, []).append(piece)
+        return tuple(self._of_pieces(group) for group in groups.values())
+
     def _range(self, numbers: Positions) -> Range:
         runs = np.split(numbers, np.flatnonzero(np.diff(numbers) != 1) + 1)
         bounds = [(run[0], run[-1] + 1) for run in runs]
         pieces = [Piece(*map(int, (self.starts[low], self.starts[high], self.rows[low], self.rows[high] - self.rows[low]))) for low, high in bounds]
+        return self._of_pieces(pieces)
+
+    def _of_pieces(self, pieces: Sequence[Piece]) -> Range:
         return Range(pieces[0].start, pieces[-1].end, pieces[0].first_row, self.head, tuple(pieces) if len(pieces) > 1 else ())
 
 
@@ -128,6 +169,7 @@ class _Seen:
         last: where the last one begins
         numbers: the numbers in the piece, from 0, of the records that may begin a chunk
         places: where these begin
+        hashes: the hashes of all but the last one; None where nobody wants them
     """
 
     count: int
@@ -135,16 +177,19 @@ class _Seen:
     last: int
     numbers: Positions
     places: Positions
+    hashes: RecordHashes | None
 
 
 @dataclass(frozen=True, slots=True)
 class KnownChunks:
-    """The chunks that a file had: the hash, the bytes and the number of records of each, and the hash of each group."""
+    """The chunks that a file had: the hash, the bytes and the number of records of each, the hashes of groups, and the hashes of records with their salt."""
 
     digests: Sequence[bytes]
     sizes: Sequence[int]
     records: Sequence[int]
     groups: Sequence[bytes | None]
+    hashes: pa.Array | None = None
+    salt: int | None = None
 
 
 @dataclass
@@ -159,7 +204,8 @@ class _Walk:
         starts: where the chunks found so far begin, then where the last one ends
         rows: as in `ContentChunks`
         digests: the hashes of the chunks found so far
-        groups: the hashes of groups that are known, by their numbers; None where a chunk of the group is new
+        met: the number of each chunk among the known ones, -1 for new ones
+        bounds: where the records of new chunks begin, and the last one ends, by the chunk's number
     """
 
     reader: Reader
@@ -169,7 +215,8 @@ class _Walk:
     starts: list[int]
     rows: list[int] = field(default_factory=lambda: [1])
     digests: list[bytes] = field(default_factory=list)
-    groups: dict[int, bytes | None] = field(default_factory=dict)
+    met: list[int] = field(default_factory=list)
+    bounds: dict[int, Positions] = field(default_factory=dict)
 
     def found(self) -> bool:
         """Go through the file. Return False where many chunks are new, or it has to be looked at as a whole."""
@@ -183,27 +230,44 @@ class _Walk:
                 chunk = self._new_chunk(number) if new <= _MOST_NEW * max(number, early) else None
                 if chunk is None:
                     return False
-                digest = blake3(view[self.starts[-1] : chunk[0]], key=self.seed).digest(DIGEST)
-                self.groups[len(self.digests) // GROUP] = None
-                self._add(*chunk, digest)
+                stop = int(chunk[-1])
+                digest = blake3(view[self.starts[-1] : stop], key=self.seed).digest(DIGEST)
+                self.bounds[len(self.digests)] = chunk
+                self._add(stop, len(chunk) - 1, digest, -1)
                 met, new = self._places.get(digest, -1), new + 1
                 number = met + 1 if met >= least else number + 1
                 least = number if met >= least else least
 
-    def hashes(self) -> Hashes:
-        """The hashes of the chunks found and of their groups."""
-        missing = [number for number in range(_group_count(len(self.digests))) if number not in self.groups]
-        made = dict(zip(missing, _group_digests(self.data, self.starts, self.seed, missing), strict=True))
-        groups = {**self.groups, **made}
-        return Hashes(tuple(self.digests), tuple(groups[number] for number in sorted(groups)))
+    def hashes(self, seed: int | None) -> Hashes:
+        """The hashes of the chunks found, of their groups and of their records. `seed`: what hashes of records begin with; None where nobody wants them."""
+        groups: list[bytes | None] = [None] * len(self.digests)
+        missing: list[tuple[int, int]] = []
+        for first, end in _groups(self.digests):
+            at = self.met[first]
+            if at >= 0 and self._ends[at] == at + end - first and self.met[end - 1] == at + end - first - 1 and self.known.groups[at] is not None:
+                groups[first] = self.known.groups[at]
+            elif min(self.met[first:end]) >= 0:
+                missing.append((first, end))
+        for (first, _), digest in zip(missing, _group_digests(self.data, self.starts, self.seed, missing), strict=True):
+            groups[first] = digest
+        return Hashes(tuple(self.digests), tuple(groups), None if seed is None else self._of_records(seed))
+
+    def _of_records(self, seed: int) -> pa.Array:
+        """The hashes of the records by chunk: known ones and new ones."""
+        known = pa.nulls(len(self.known.digests), pa.binary()) if self.known.hashes is None else self.known.hashes
+        runs, met = list(self.bounds.values()), np.array(self.met, np.int64)
+        fresh = record_hashes.by_chunk(record_hashes.of_runs(self.data, runs, seed), np.array([len(run) - 1 for run in runs], np.int64))
+        met[met < 0] = len(known) + np.arange(len(runs))
+        return record_hashes.beside(known, fresh, met)
 
     def _pass(self, view: memoryview, number: int) -> int:
         """Pass over known chunks from one number on. Return the number of the first one that is not there."""
         digests, sizes, records, seed = self.known.digests, self.known.sizes, self.known.records, self.seed
         end, last = len(self.data), len(digests) - 1
         while number <= last:
-            if number % GROUP == 0 and number + GROUP <= last and self._pass_group(view, number):
-                number += GROUP
+            behind = self._ends.get(number, last + 1)
+            if behind <= last and self.known.groups[number] is not None and self._pass_group(view, number):
+                number = behind
                 continue
             at = self.starts[-1]
             stop = at + sizes[number]
@@ -211,29 +275,26 @@ class _Walk:
                 return number
             if blake3(view[at:stop], key=seed).digest(DIGEST) != digests[number]:
                 return number
-            self._add(stop, records[number], digests[number])
+            self._add(stop, records[number], digests[number], number)
             number += 1
         return number
 
     def _pass_group(self, view: memoryview, number: int) -> bool:
         """Pass over the group that begins with a known chunk. Return False where it is not there."""
-        at, end, digest = self.starts[-1], number + GROUP, self.known.groups[number // GROUP]
-        if digest is None:
-            return False
+        at, end, digest = self.starts[-1], self._ends[number], self.known.groups[number]
         stops = [*accumulate(self.known.sizes[number:end], initial=at)][1:]
         if stops[-1] // _RESIDENT > at // _RESIDENT:
             release_pages(self.data)
         if stops[-1] > len(self.data) or blake3(view[at : stops[-1]], key=self.seed).digest(DIGEST) != digest:
             return False
-        if len(self.digests) % GROUP == 0:
-            self.groups[len(self.digests) // GROUP] = digest
         self.starts += stops
         self.rows += [*accumulate(self.known.records[number:end], initial=self.rows[-1])][1:]
         self.digests += self.known.digests[number:end]
+        self.met += range(number, end)
         return True
 
-    def _new_chunk(self, number: int) -> tuple[int, int] | None:
-        """The end and the number of records of the chunk that begins here; None where no record follows or the chunk is too large.
+    def _new_chunk(self, number: int) -> Positions | None:
+        """Where the records of the chunk that begins here begin, and the last one ends; None where no record follows or the chunk is too large.
 
         Args:
             number: the known chunk that is not here: this may be its new version
@@ -248,18 +309,19 @@ class _Walk:
             ends = np.flatnonzero(_last_ones(words, starts[:-1], starts[1:])) + 1
             ends = ends[ends >= LEAST]
             if len(ends):
-                return int(starts[ends[0]]), int(ends[0])
+                return starts[: ends[0] + 1]
             if stop == end:
-                return end, len(starts)
+                return np.append(starts, end)
             size = max(size * _WIDER, self._window)
         return None
 
-    def _add(self, stop: int, records: int, digest: bytes) -> None:
+    def _add(self, stop: int, records: int, digest: bytes, met: int) -> None:
         if stop // _RESIDENT > self.starts[-1] // _RESIDENT:
             release_pages(self.data)
         self.starts.append(stop)
         self.rows.append(self.rows[-1] + records)
         self.digests.append(digest)
+        self.met.append(met)
 
     @cached_property
     def _window(self) -> int:
@@ -267,12 +329,17 @@ class _Walk:
         return _WINDOW * max(sum(self.known.sizes) // max(len(self.known.sizes), 1), _WORD)
 
     @cached_property
+    def _ends(self) -> dict[int, int]:
+        """The number behind the last chunk of each known group, by the number of the first one."""
+        return dict(_groups(self.known.digests))
+
+    @cached_property
     def _places(self) -> dict[bytes, int]:
         """The last number of each known chunk, by its hash."""
         return {digest: number for number, digest in enumerate(self.known.digests)}
 
 
-def chunks_of(reader: Reader, path: Place, name: str, known: KnownChunks | None = None) -> ContentChunks | None:
+def chunks_of(reader: Reader, path: Place, name: str, known: KnownChunks | None = None, *, by_record: bool = False) -> ContentChunks | None:
     """The chunks of a file; None where it cannot be cut before each record. Raises InputError.
 
     Args:
@@ -280,28 +347,50 @@ def chunks_of(reader: Reader, path: Place, name: str, known: KnownChunks | None 
         path: where it is
         name: how messages call it
         known: the chunks of its last version
+        by_record: whether each record has a hash too
     """
     if is_compressed(path) or reader.plan.sections or reader.plan.document:
         return None
     facts, data = store_of(path).identity(path), buffer_of(path, name)
     if len(data) < _WORD:
         return None
-    words = _words(data)
+    words, salt = _words(data), _salt(known) if by_record else None
     with line_numbers(path, name):
-        found = reader.record_starts(data, name, lambda starts: _look(words, starts))
+        found = reader.record_starts(data, name, lambda starts: _look(words, starts, data, hashed))
         if found is None:
             return None
         seed = blake3(repr((found.head, reader.plan.undeclared)).encode()).digest()
+        hashed = None if salt is None else record_hashes.seed_of(salt, seed)
         walk = _Walk(reader, data, seed, known, [found.begin]) if known is not None else None
         if walk is not None and walk.found():
-            return ContentChunks(np.array(walk.starts), np.array(walk.rows), found.head, _done(_settled(walk.hashes(), path, facts)))
-        starts, rows = _bounds(words, _released(found.results, data), found.begin, len(data))
+            settled = _settled(walk.hashes(hashed), path, facts)
+            return ContentChunks(np.array(walk.starts), np.array(walk.rows), found.head, _done(settled), salt, walk.bounds)
+        pieces = [one for one in _released(found.results, data) if one is not None]
+        starts, rows = _bounds(words, pieces, found.begin, len(data))
     if rows[-1] == 1 or int(np.diff(starts).max()) > CHUNK_BYTES:
         return None
+
+    def hashes() -> Hashes:
+        records = None if hashed is None else record_hashes.by_chunk(_of_pieces(data, pieces, hashed), np.diff(rows))
+        return _settled(_hashes(data, starts, seed)._replace(records=records), path, facts)
+
     thread = ThreadPoolExecutor(1)
-    hashing = thread.submit(lambda: _settled(_hashes(data, starts, seed), path, facts))
+    hashing = thread.submit(hashes)
     thread.shutdown(wait=False)
-    return ContentChunks(starts, rows, found.head, hashing)
+    return ContentChunks(starts, rows, found.head, hashing, salt)
+
+
+def _of_pieces(data: Buffer, pieces: Sequence[_Seen], seed: int) -> RecordHashes:
+    """The hashes of all records of a file: the last one of a piece ends where the next piece's first one begins."""
+    ends = [*(piece.first for piece in pieces[1:]), len(data)]
+    last = record_hashes.of_runs(data, [np.array([piece.last, end]) for piece, end in zip(pieces, ends, strict=True)], seed)
+    parts = [part for piece, one in zip(pieces, np.split(last, len(last)), strict=True) for part in (piece.hashes, one) if part is not None]
+    return np.concatenate(parts)
+
+
+def _salt(known: KnownChunks | None) -> int:
+    """The salt of a file's records: the known one, else a new one."""
+    return record_hashes.new_salt() if known is None or known.salt is None else known.salt
 
 
 def _done(hashes: Hashes) -> Future[Hashes]:
@@ -312,7 +401,9 @@ def _done(hashes: Hashes) -> Future[Hashes]:
 
 def _settled(hashes: Hashes, path: Place, facts: tuple[object, ...]) -> Hashes:
     """The hashes of a file, or random ones where it changed meanwhile: its records may be from before the change and have to be read again."""
-    return hashes if store_of(path).identity(path) == facts else Hashes(*(tuple(os.urandom(DIGEST) for _ in digests) for digests in hashes))
+    if store_of(path).identity(path) == facts:
+        return hashes
+    return Hashes(*(tuple(os.urandom(DIGEST) for _ in digests) for digests in (hashes.chunks, hashes.groups)))
 
 
 def _released(pieces: Iterable[_Seen | None], data: Buffer) -> Iterator[_Seen | None]:
@@ -328,11 +419,12 @@ def _words(data: Buffer) -> Words:
     return np.ndarray((len(data) - _WORD + 1,), "<u8", data, strides=(1,))
 
 
-def _look(words: Words, starts: Positions) -> _Seen | None:
+def _look(words: Words, starts: Positions, data: Buffer, seed: int | None) -> _Seen | None:
     if not len(starts):
         return None
     numbers = np.flatnonzero(_last_ones(words, starts[:-1], starts[1:])) + 1
-    return _Seen(len(starts), int(starts[0]), int(starts[-1]), numbers, starts[numbers])
+    hashes = None if seed is None else record_hashes.of_run(data, starts, seed)
+    return _Seen(len(starts), int(starts[0]), int(starts[-1]), numbers, starts[numbers], hashes)
 
 
 def _last_ones(words: Words, starts: Positions, behind: Positions) -> npt.NDArray[np.bool_]:
@@ -353,10 +445,10 @@ def _last_ones(words: Words, starts: Positions, behind: Positions) -> npt.NDArra
     return last
 
 
-def _bounds(words: Words, pieces: Iterable[_Seen | None], begin: int, end: int) -> tuple[Positions, Positions]:
+def _bounds(words: Words, pieces: Iterable[_Seen], begin: int, end: int) -> tuple[Positions, Positions]:
     """`starts` and `rows` of the chunks."""
     starts, rows, count, before = [begin], [1], 0, None
-    for seen in (one for one in pieces if one is not None):
+    for seen in pieces:
         numbers, places = seen.numbers, seen.places
         if before is not None and _last_ones(words, np.array([before]), np.array([seen.first]))[0]:
             numbers, places = np.concatenate([[0], numbers]), np.concatenate([[seen.first], places])
@@ -371,18 +463,22 @@ def _bounds(words: Words, pieces: Iterable[_Seen | None], begin: int, end: int) 
 
 
 def _hashes(data: Buffer, starts: Positions, seed: bytes) -> Hashes:
-    count = _group_count(len(starts) - 1)
-    return Hashes(_digests(data, starts, seed), _group_digests(data, starts.tolist(), seed, range(count)))
+    digests = _digests(data, starts, seed)
+    groups, found = _groups(digests), list[bytes | None]([None]) * len(digests)
+    for (first, _), digest in zip(groups, _group_digests(data, starts.tolist(), seed, groups), strict=True):
+        found[first] = digest
+    return Hashes(digests, tuple(found))
 
 
-def _group_count(chunks: int) -> int:
-    return -(-chunks // GROUP)
+def _groups(digests: Sequence[bytes]) -> list[tuple[int, int]]:
+    """Where each group of chunks begins and ends, by their numbers. A group begins with the first chunk, and where the hash of a chunk says so."""
+    begins = [number for number, digest in enumerate(digests) if not number or digest[0] % GROUP == 0]
+    return list(pairwise([*begins, len(digests)]))
 
 
-def _group_digests(data: Buffer, starts: Sequence[int], seed: bytes, numbers: Iterable[int]) -> tuple[bytes, ...]:
-    """The hashes of some groups of chunks."""
-    last = len(starts) - 1
-    return _hashed(data, ((starts[number * GROUP], starts[min((number + 1) * GROUP, last)]) for number in numbers), seed)
+def _group_digests(data: Buffer, starts: Sequence[int], seed: bytes, groups: Iterable[tuple[int, int]]) -> tuple[bytes, ...]:
+    """The hashes of the bytes of some groups of chunks."""
+    return _hashed(data, ((starts[first], starts[end]) for first, end in groups), seed)
 
 
 def _digests(data: Buffer, starts: Positions, seed: bytes) -> tuple[bytes, ...]:

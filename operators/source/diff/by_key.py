@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from changelog.algebra import diff as difference
@@ -14,7 +15,8 @@ from changelog.ops import Op
 from changelog.rows import Rows
 from changelog.spark_algebra import as_retractions, diff
 from operators.source.diff.alignment import Positions
-from operators.source.diff.chunk_index import FETCHED_BYTES, FETCHED_ROWS, REGION_BYTES, ChunkList, is_little, matched
+from operators.source.diff.chunk_index import FETCHED_BYTES, FETCHED_ROWS, REGION_BYTES, ChunkList, Records, is_little, matched
+from operators.source.diff.chunk_index import numbered as numbered_in
 from operators.source.diff.chunk_spans import ChunkSpans, standing
 from operators.source.diff.sides import image_hash, joined, numbered, unchanged
 from operators.source.file_changes import FileRecord, Label, Part, whole
@@ -23,6 +25,7 @@ from operators.source.request import IngestRequest, IngestResult, PriorRows
 from operators.source.unique_keys import UniqueKeys
 from storage.delta.chosen_rows import InSpans
 from storage.engines import Engine
+from storage.formats import record_hashes
 from storage.formats.content_chunks import ContentChunks
 
 if TYPE_CHECKING:
@@ -73,8 +76,9 @@ class _File:
         chunks: Its chunks now; None where the file is not chunked.
         before: Spans of its prior chunks; None where all of its prior rows are compared.
         stayed: Numbers of the unchanged chunks, before and now.
-        spans: Spans of the chunks that changed.
+        spans: Spans of the chunks that changed, or of the records that changed.
         records: Number of records in these spans.
+        same: Records of changed chunks that did not change themselves: `_row`, and the epoch (`_at`) and the row (`_stored`) under which they are stored.
     """
 
     part: Part
@@ -83,12 +87,13 @@ class _File:
     stayed: tuple[Positions, Positions] | None = None
     spans: ChunkSpans | None = None
     records: int = 0
+    same: pl.DataFrame | None = None
 
 
 def _file(request: IngestRequest, part: Part) -> _File:
     record = request.files.undeclared(part.record)
     known = None if request.rebuilt or request.resume_points else request.chunk_lists.get(record.label)
-    chunks = None if request.files.shape.riders else request.files.chunks(record, None if known is None else known.known)  # a record that is rolled back leaves the epoch that read it
+    chunks = None if request.files.shape.riders else request.files.chunks(record, None if known is None else known.known, by_record=True)  # a record that is rolled back leaves the epoch that read it
     if chunks is None:
         return _File(replace(part, record=record))
     told = replace(record, rows=chunks.records)
@@ -99,28 +104,73 @@ def _file(request: IngestRequest, part: Part) -> _File:
 
 def _changed_chunks(request: IngestRequest, part: Part, chunks: ContentChunks, known: ChunkList) -> _File:
     """Return a changed file with its changed chunks only, or all of it where most chunks changed."""
-    left, right = matched(known, chunks, same_rows="source.row" in request.source.wanted)
+    left, right = matched(known, chunks, same_rows=_by_rows(request))
     before, rows = ChunkSpans.of(known), known.rows
     changed = np.ones(known.table.num_rows, np.bool_)
     changed[left] = False
     moved = left[rows[left] != chunks.rows[right]]
-    changed[moved] = _with_rejects(request, part.record, before, len(changed))[moved] if len(moved) else False
+    rejects = cache(lambda: _rejects(request, part.record))
+    changed[moved] = before.holding(*rejects(), len(changed))[moved] if len(moved) and request.reject_count else False
     changed = before.closed(changed)
     stays = ~changed[left]
     left, right = left[stays], right[stays]
     chosen = np.setdiff1d(np.arange(chunks.count), right, assume_unique=True)
     if not is_little(chunks, chosen):
         return _File(replace(part, ranges=chunks.ranges()), chunks)
-    return _File(replace(part, ranges=chunks.ranges(chosen, REGION_BYTES)), chunks, before, (left, right), before.where(changed), int(np.diff(rows)[changed].sum()))
+    one = _File(replace(part, ranges=chunks.ranges(chosen, REGION_BYTES)), chunks, before, (left, right), before.where(changed), int(np.diff(rows)[changed].sum()))
+    return _changed_records(request, one, before.records(known, np.flatnonzero(changed)), chosen, rejects)
 
 
-def _with_rejects(request: IngestRequest, record: FileRecord, spans: ChunkSpans, count: int) -> NDArray[np.bool_]:
-    """Return a mask of the chunks that may contain rejects, whose keys are their places."""
+def _by_rows(request: IngestRequest) -> bool:
+    """Return whether a record with another row number is another record."""
+    return "source.row" in request.source.wanted
+
+
+def _rejects(request: IngestRequest, record: FileRecord) -> tuple[Positions, Positions]:
+    """Return epochs and rows of the rejects of a file, whose keys are their places."""
     if not request.reject_count or request.prior is None:
-        return np.zeros(count, np.bool_)
+        return np.empty(0, np.int64), np.empty(0, np.int64)
     rejects = request.prior.rows.where(F.col("_error").isNotNull() & (F.col("_file") == record.stored)).select("_epoch", "_row")
     found = request.engine.to_arrow(rejects)
-    return spans.holding(found.column("_epoch").to_numpy(), found.column("_row").to_numpy(), count)
+    return found.column("_epoch").to_numpy(), found.column("_row").to_numpy()
+
+
+def _changed_records(request: IngestRequest, one: _File, old: Records | None, chosen: Positions, rejects: Callable[[], tuple[Positions, Positions]]) -> _File:
+    """Return a changed file with its changed records only, where the hashes of records tell these and they are few; else all of its changed chunks.
+
+    Args:
+        request: The request.
+        one: The file with its changed chunks.
+        old: The records of the prior chunks that changed.
+        chosen: The numbers of the chunks that changed.
+        rejects: Returns epochs and rows of rejects.
+    """
+    chunks = one.chunks
+    assert chunks is not None  # the file has changed chunks
+    hashes = record_hashes.of_chunks(chunks.hashes, chosen, chunks.rows[chosen + 1] - chunks.rows[chosen])
+    if old is None or hashes is None:
+        return one
+    now = numbered_in(chunks.rows, chosen)
+    left, right = record_hashes.paired(old.hashes, hashes)
+    moved = old.rows[left] != now[right]
+    if not _by_rows(request):
+        moved = moved & _among(rejects(), old.epochs[left], old.stored[left]) if request.reject_count and moved.any() else np.zeros(len(left), np.bool_)
+    left, right = left[~moved], right[~moved]
+    went, came = _all_but(left, len(old.rows)), _all_but(right, len(now))
+    if came.sum() > FETCHED_ROWS:
+        return one
+    lost = ChunkSpans.around(np.zeros(int(went.sum()), np.int64), old.epochs[went], old.stored[went])
+    same = pl.DataFrame({"_row": now[right], "_at": old.epochs[left], "_stored": old.stored[left]})
+    ranges = request.files.ranges(one.part.record, chunks, now[came], REGION_BYTES)
+    return replace(one, part=replace(one.part, ranges=ranges), spans=lost, records=int(went.sum()), same=same)
+
+
+def _among(rejects: tuple[Positions, Positions], epochs: Positions, rows: Positions) -> NDArray[np.bool_]:
+    """Return which records are rejects, by their epochs and rows."""
+    sides = (pl.DataFrame({"epoch": epoch.astype(np.int64), "row": row.astype(np.int64)}) for epoch, row in ((epochs, rows), rejects))
+    records, refused = sides
+    found: NDArray[np.bool_] = records.select(pl.struct("epoch", "row").is_in(refused.to_struct("one").implode())).to_series().to_numpy()
+    return found
 
 
 def ingest(request: IngestRequest) -> IngestResult:
@@ -344,7 +394,8 @@ def _spans(request: IngestRequest, found: Sequence[_File], rows: pl.DataFrame) -
     told = rows.with_columns(pl.col("_at").fill_null(request.epoch), pl.col("_stored").fill_null(pl.col("_row")))
     made = {}
     for one in (one for one in found if one.chunks is not None):
-        own = told.filter(pl.col("_order") == one.part.order)
+        own = told.filter(pl.col("_order") == one.part.order).select("_row", "_at", "_stored")
+        own = (own if one.same is None else pl.concat([own, one.same.cast(own.schema)])).sort("_row")
         chunks = one.chunks
         assert chunks is not None  # as was asked for
         numbers = np.searchsorted(chunks.rows, own["_row"].to_numpy(), side="right") - 1

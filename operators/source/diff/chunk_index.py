@@ -17,11 +17,12 @@ from changelog.lazy_imports import F, np, pa
 from operators.source.diff.alignment import Positions, align
 from operators.source.file_changes import Label
 from storage.engines import Engine
-from storage.formats import content_chunks
 from storage.formats.content_chunks import ContentChunks, KnownChunks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from storage.formats.record_hashes import RecordHashes
 
 
 FETCHED_ROWS: Final = 500_000
@@ -40,13 +41,31 @@ BIN_BYTES: Final = 5
 def chunk_schema() -> pa.Schema:
     """Return the Arrow schema of a list of chunks: hash, number of records and bytes of each, and where its records are.
 
-    `group` is a hash of `GROUP` chunks, in the row of the first one; null where one of them was new.
+    `group` is a hash of the chunks up to the next group, in the row of the first one; null where one of them was new.
 
     `first` and `last` are the order keys of the first and the last record, for sources without a primary key. `spans` belong to sources with one:
-    triples of 8 bytes each, the epoch that read the records, their first row and their last row.
+    triples of 8 bytes each, the epoch that read the records, their first row and their last row. For these `hashes` has a hash of each record, of this `salt`.
     """
-    binary = ("digest", "group", "first", "last", "spans")
-    return pa.schema([pa.field(name, pa.binary() if name in binary else pa.int64()) for name in ("digest", "records", "size", "group", "first", "last", "spans")])
+    numbers = ("records", "size", "salt")
+    names = ("digest", "records", "size", "group", "first", "last", "spans", "hashes", "salt")
+    return pa.schema([pa.field(name, pa.int64() if name in numbers else pa.binary()) for name in names])
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The records of some chunks of a file that was read, in order.
+
+    Attributes:
+        hashes: Hashes of their bytes.
+        rows: Their numbers in the file.
+        epochs: The epochs that read them.
+        stored: The numbers that they had then.
+    """
+
+    hashes: RecordHashes
+    rows: Positions
+    epochs: Positions
+    stored: Positions
 
 
 @dataclass(frozen=True)
@@ -66,11 +85,13 @@ class ChunkList:
         counts = self.table.column("records").to_numpy()
         return np.concatenate([[1], 1 + np.cumsum(counts)])
 
-    @property
+    @cached_property
     def known(self) -> KnownChunks:
         """What finds the same chunks in the next version of the file."""
         digests, sizes, records, groups = (self.table.column(name).to_pylist() for name in ("digest", "size", "records", "group"))
-        return KnownChunks(digests, sizes, records, groups[:: content_chunks.GROUP])
+        salt = self.table.column("salt")[0].as_py()
+        hashes = None if salt is None else self.table.column("hashes").combine_chunks()
+        return KnownChunks(digests, sizes, records, groups, hashes, salt)
 
     @classmethod
     def of(cls, table: pa.Table) -> ChunkList:
@@ -151,9 +172,10 @@ def own_labels(rows: Positions) -> pa.Array:
 
 
 def _table(chunks: ContentChunks, first: pa.Array, last: pa.Array, spans: pa.Array) -> pa.Table:
-    digests, at = pa.array(chunks.digests, pa.binary()), np.arange(chunks.count)
-    groups = pa.array(chunks.groups, pa.binary()).take(pa.array(at // content_chunks.GROUP, mask=at % content_chunks.GROUP != 0))
-    return pa.Table.from_arrays([digests, pa.array(np.diff(chunks.rows)), pa.array(np.diff(chunks.starts)), groups, first, last, spans], schema=chunk_schema())
+    digests, groups = pa.array(chunks.digests, pa.binary()), pa.array(chunks.groups, pa.binary())
+    hashes = pa.nulls(chunks.count, pa.binary()) if chunks.hashes is None else chunks.hashes
+    columns = [digests, pa.array(np.diff(chunks.rows)), pa.array(np.diff(chunks.starts)), groups, first, last, spans, hashes]
+    return pa.Table.from_arrays([*columns, pa.repeat(pa.scalar(chunks.salt, pa.int64()), chunks.count)], schema=chunk_schema())
 
 
 def matched(old: ChunkList, new: ContentChunks, *, same_rows: bool = False) -> tuple[Positions, Positions]:
@@ -185,6 +207,12 @@ def regions_between(stayed: tuple[Positions, Positions], old: int, new: int) -> 
     opens, closes = ([np.concatenate([[-1], one]) + 1 for one in stayed], [np.concatenate([one, [count]]) for one, count in zip(stayed, (old, new), strict=True)])
     bounds = zip(opens[0].tolist(), closes[0].tolist(), opens[1].tolist(), closes[1].tolist(), strict=True)
     return [Region((low, high), (start, end)) for low, high, start, end in bounds if low < high or start < end]
+
+
+def numbered(rows: Positions, chosen: Positions) -> Positions:
+    """Return the numbers of the records of some chunks. `rows` are the numbers of the chunks' first records, then the one after the last record."""
+    counts = rows[chosen + 1] - rows[chosen]
+    return np.repeat(rows[chosen] - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
 
 
 def numbers_in(bounds: Sequence[tuple[int, int]]) -> Positions:

@@ -1,7 +1,7 @@
 """Where the changelog of a keyed source has the records of a file's chunks: the file rows they were read from, and the epochs that read them.
 
 A row with a primary key keeps the row number it was read from, and its epoch identifies the version of the file. So a span of rows and an epoch locate
-the records of a chunk, whatever precedes them now. Where records changed places, spans of chunks may overlap; these chunks are read together.
+the records of a chunk, whatever precedes them now. The spans of a chunk are in the order of its records.
 """
 
 from __future__ import annotations
@@ -17,18 +17,17 @@ from changelog.lazy_imports import F, np, pa
 from operators.core.evaluate import Narrow
 from operators.source.diff import chunk_index as listed
 from operators.source.diff.alignment import Positions
-from operators.source.diff.chunk_index import ChunkList
+from operators.source.diff.chunk_index import ChunkList, Records
 from storage.delta.chosen_rows import FileSpans
 from storage.engines import Engine
+from storage.formats import record_hashes
 from storage.formats.content_chunks import ContentChunks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-GAP: Final = 1024
-"""Rows of a chunk that are further apart get spans of their own."""
-MOST: Final = 8
+MOST: Final = 32
 """Average number of spans of a chunk above which the list is dropped: comparing whole files takes less time then."""
 BIN_BITS: Final = 9
 _EPOCH_BITS: Final = 32
@@ -66,10 +65,8 @@ class ChunkSpans:
 
     @classmethod
     def around(cls, chunk: Positions, epoch: Positions, row: Positions) -> ChunkSpans:
-        """Return the spans of records, from the chunk, the epoch and the row of each."""
-        order = np.lexsort((row, epoch, chunk))
-        chunk, epoch, row = chunk[order], epoch[order], row[order]
-        breaks = np.flatnonzero((np.diff(chunk) != 0) | (np.diff(epoch) != 0) | (np.diff(row) > GAP)) + 1
+        """Return the spans of records, from the chunk, the epoch and the row of each, in the order of the file."""
+        breaks = np.flatnonzero((np.diff(chunk) != 0) | (np.diff(epoch) != 0) | (np.diff(row) != 1)) + 1
         starts = np.concatenate([np.zeros(min(len(row), 1), np.int64), breaks])
         ends = np.concatenate([breaks, np.full(min(len(row), 1), len(row))]) - 1
         return cls(chunk[starts], epoch[starts], row[starts], row[ends])
@@ -78,6 +75,20 @@ class ChunkSpans:
         """Return the spans of the chunks in a mask."""
         mask = chosen[self.chunk]
         return ChunkSpans(self.chunk[mask], self.epoch[mask], self.first[mask], self.last[mask])
+
+    def records(self, of: ChunkList, chosen: Positions) -> Records | None:
+        """Return the records of some chunks of a list, in order. None where these have no hashes: then spans may have other rows too."""
+        rows, known = of.rows, of.known
+        counts = rows[chosen + 1] - rows[chosen]
+        hashes = record_hashes.of_chunks(known.hashes, chosen, counts)
+        mask = np.zeros(len(rows) - 1, np.bool_)
+        mask[chosen] = True
+        own = self.where(mask)
+        lengths = own.last - own.first + 1
+        if hashes is None or not np.array_equal(np.bincount(own.chunk, lengths, len(mask))[chosen], counts):
+            return None
+        stored = np.repeat(own.first - (np.cumsum(lengths) - lengths), lengths) + np.arange(int(lengths.sum()))
+        return Records(hashes, listed.numbered(rows, chosen), np.repeat(own.epoch, lengths), stored)
 
     def of_file(self, stored: str) -> FileSpans:
         """Return the spans, of a file that changelogs call `stored`."""

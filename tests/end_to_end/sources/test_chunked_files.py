@@ -22,8 +22,8 @@ from operators.source.diff import by_key, by_position
 from operators.source.file_changes import Part
 from storage import formats
 from storage.delta import changelog_table
-from storage.formats import content_chunks
-from storage.formats.base import Column, Range, ReadPlan
+from storage.formats import content_chunks, record_hashes
+from storage.formats.base import Column, Range, Reader, ReadPlan
 from storage.formats.tasks import Task, read_task
 from tests.support.chunking import small_chunks
 from tests.support.examples import examples
@@ -273,7 +273,15 @@ def test_a_change_moves_few_ends(kind: str, at: int, taken: int) -> None:
 
 def known_of(chunks: content_chunks.ContentChunks) -> content_chunks.KnownChunks:
     """What the next version of a file is compared with."""
-    return content_chunks.KnownChunks(chunks.digests, content_chunks.np.diff(chunks.starts).tolist(), content_chunks.np.diff(chunks.rows).tolist(), chunks.groups)
+    return content_chunks.KnownChunks(chunks.digests, content_chunks.np.diff(chunks.starts).tolist(), content_chunks.np.diff(chunks.rows).tolist(), chunks.groups, chunks.hashes, chunks.salt)
+
+
+def bounds_of(reader: Reader, data: bytes, chunks: content_chunks.ContentChunks, chunk: int) -> Any:
+    """Where the records of a chunk begin, and the last one ends."""
+    start, end = map(int, chunks.starts[chunk : chunk + 2])
+    starts = reader.starts_within(data, start, end)
+    assert starts is not None
+    return content_chunks.np.append(starts, end)
 
 
 edits = st.tuples(st.integers(0, 99), st.integers(0, 4), st.lists(st.tuples(st.integers(0, 99), st.sampled_from(["", "a", "b\nc", 'said "no"'])), max_size=9))
@@ -289,7 +297,8 @@ def test_known_chunks_are_passed_over(kind: str, lines: list[tuple[int, str]], c
         patch.setattr(content_chunks, "_SLACK", int(most * 20))
         file, reader = Path(place, "file"), a_reader(kind)
         file.write_bytes(content(kind, lines))
-        was = content_chunks.chunks_of(reader, file, "file")
+        patch.setattr(record_hashes, "new_salt", lambda: 7)
+        was = content_chunks.chunks_of(reader, file, "file", by_record=True)
         assert was is not None
         known = known_of(was)
         for share, went, came in changes:
@@ -297,8 +306,8 @@ def test_known_chunks_are_passed_over(kind: str, lines: list[tuple[int, str]], c
             lines = [*lines[:at], *came, *lines[at + went :]]
         blank = b"\n" * (len(changes) % 2)
         file.write_bytes(content(kind, lines) + blank)
-        found = content_chunks.chunks_of(reader, file, "file", known)
-        anew = content_chunks.chunks_of(reader, file, "file")
+        found = content_chunks.chunks_of(reader, file, "file", known, by_record=True)
+        anew = content_chunks.chunks_of(reader, file, "file", by_record=True)
         assert (found is None) == (anew is None)
         if found is None or anew is None:
             return
@@ -313,7 +322,14 @@ def test_known_chunks_are_passed_over(kind: str, lines: list[tuple[int, str]], c
         for number, part in enumerate(found.ranges(target=1)):
             read = [row for batch in read_task(reader, Task(file, "file", part)) for row in batch.to_pylist()]
             assert read == whole[found.rows[number] - 1 : found.rows[number + 1] - 1]
-        assert len(found.groups) == -(-found.count // content_chunks.GROUP)
+        some = content_chunks.np.arange(1, len(lines) + 1)[:: 1 + len(lines) % 3]
+        parts = found.reading(some, lambda chunk: bounds_of(reader, data, found, chunk), 20)
+        read = [row for part in parts for batch in read_task(reader, Task(file, "file", part)) for row in batch.to_pylist()]
+        assert read == [whole[number - 1] for number in some.tolist()]
+        assert found.hashes is not None
+        assert anew.hashes is not None
+        assert b"".join(found.hashes.to_pylist()) == b"".join(anew.hashes.to_pylist())
+        assert len(found.groups) == found.count
         if not changes:
             assert (found.digests, found.groups) == (was.digests, was.groups)
         if found.digests == anew.digests:
