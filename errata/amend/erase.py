@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import orjson
 
 from changelog.columns import column
+from changelog.frames import united
 from changelog.keys.decode import bare_keys
 from changelog.lazy_imports import pa, pl
-from changelog.rows import Rows
+from changelog.rows import Rows, is_null
 from changelog.spark_algebra import diff
 from errata.amend.amendment import AmendedInputs, Change, unedited
 from errata.core.diagnostics import did_you_mean
@@ -25,6 +26,7 @@ from errata.core.events import RunResult
 from errata.core.failures import Stopped, Usage
 from errata.core.options import Erasure, RunOptions
 from errata.erasure.kept_out import hash_of, secret_of, with_hashes
+from errata.erasure.nameless import nameless
 from errata.erasure.other_files import clear
 from errata.erasure.record import ERASED, KEPT_OUT, PROOF, RECORD, keyed_hash, made_key
 from errata.erasure.removal import Removal
@@ -47,7 +49,7 @@ from errata.state.source_files import files_left
 from errata.state.suppressed_rows import truth
 from operators.source.node import SourceNode
 from storage.files.stores import store_of
-from storage.state.entry import Entry
+from storage.state.entry import NAMELESS, Entry
 from storage.stores.folders import folder_at
 from storage.values.python_rows import dictionaries
 
@@ -82,6 +84,8 @@ class Erase(Change):
     names: Sequence[str]
     matched: dict[str, Matched] = field(default_factory=dict)
     record: dict[str, Any] = field(default_factory=dict)
+    nameless: dict[str, list[str]] = field(default_factory=dict)
+    """By source the keys of the rows that stay of its records."""
 
     def sources(self, names: Sequence[str]) -> Mapping[str, str]:
         """The sources that have the columns."""
@@ -92,7 +96,14 @@ class Erase(Change):
         found = self.matched[node.name] = _matched(run, node, self.wanted)
         live = run.tables.live(run.engine, node, run.values, at=run.epoch - 1).without("_epoch")
         old = _as_if_admitted(live, found.live)
-        return diff(old.as_frame(), old.as_frame().limit(0), CAUSE)
+        gone = diff(old.as_frame(), old.as_frame().limit(0), CAUSE)
+        kept = [name for name in self.wanted.keep_totals if name in node.operator.output.data]
+        if not kept:
+            return gone
+        admitted = run.engine.to_arrow(_chosen(live, found.live).where(is_null("_error")).as_frame())
+        stays = nameless(admitted, node, kept, CAUSE)
+        self.nameless[node.name] = [bytes(key).hex() for key in stays.column("_key").to_pylist()]
+        return united(gone, run.engine.from_arrow(stays).select(*map(column, gone.columns))) if stays.num_rows else gone
 
     def counters(self) -> dict[str, Any]:
         """The record of the erasure."""
@@ -101,7 +112,11 @@ class Erase(Change):
 
 def _as_if_admitted(live: Rows, keys: frozenset[bytes]) -> Rows:
     """Live rows of these keys, suppressed ones as if they took part."""
-    return truth(live.semi_join(Rows(live.engine, pa.table({"_key": pa.array(sorted(keys), pa.binary())})), "_key"))
+    return truth(_chosen(live, keys))
+
+
+def _chosen(live: Rows, keys: frozenset[bytes]) -> Rows:
+    return live.semi_join(Rows(live.engine, pa.table({"_key": pa.array(sorted(keys), pa.binary())})), "_key")
 
 
 def _matched(run: RunState, node: Node, wanted: Erasure) -> Matched:
@@ -190,6 +205,11 @@ def _sources(plan: Plan, wanted: Erasure) -> list[str]:
     sources = {node.name: node for node in plan.of_kind("source")}
     if wanted.source is not None and wanted.source not in sources:
         raise Usage(f"'{wanted.source}' is no source", help=did_you_mean(wanted.source, list(sources)) or f"sources: {', '.join(sources)}")
+    columns = {column for node in sources.values() for column in node.operator.output.data}
+    if unknown := next((name for name in wanted.keep_totals if name not in columns), None):
+        raise Usage(f"no source has the column '{unknown}' of --keep-totals", help=did_you_mean(unknown, sorted(columns)))
+    if both := next((name for name in wanted.keep_totals if name in wanted.key), None):
+        raise Usage(f"--keep-totals would keep '{both}', which names the records")
     named = [wanted.source] if wanted.source is not None else list(sources)
     if wanted.where is not None:
         if wanted.source is None and len(sources) > 1:
@@ -286,6 +306,8 @@ class _Erasing:
         run, head = executor.run, cast("Entry", self.epoch.head)
         key = made_key(self.epoch.state)
         was = keyed_hash(key, self._images(run))
+        before_now = head.counters.get(NAMELESS, {})
+        rows_kept = {name: [*before_now.get(name, ()), *self.change.nameless.get(name, ())] for name in {**before_now, **self.change.nameless}}
         kept_out = {KEPT_OUT: with_hashes(head.counters.get(KEPT_OUT, {}), self._hashes(run, key))} if self.change.wanted.keep_out else {}
         before = {name: self._live(run, name) for name in self._remembering()}
         self._scrub.decisions = executor.decisions_in_force()
@@ -299,9 +321,9 @@ class _Erasing:
             "epoch": self.epoch.number, "at": datetime.now(UTC).isoformat(timespec="seconds"), "by": self.change.wanted.by, "reason": self.change.wanted.reason,
             "records": {name: len(one.keys.keys) for name, one in self.change.matched.items() if one.keys},
             "rows": {path: one.dropped for path, one in tables.items() if one.dropped}, "cells": {path: one.emptied for path, one in tables.items() if one.emptied},
-            "values": len(self._scrub.values), "was": was, "totals": "corrected", "ledger": head.hash,
+            "values": len(self._scrub.values), "was": was, "totals": "kept" if self.change.nameless else "corrected", "ledger": head.hash,
         }  # fmt: skip
-        self.change.record = {RECORD: record, ERASED: self.epoch.number, "replaces": head.hash, "folded": self._folded(head, tables), **kept_out}
+        self.change.record = {RECORD: record, ERASED: self.epoch.number, "replaces": head.hash, "folded": self._folded(head, tables), **kept_out, **({NAMELESS: rows_kept} if rows_kept else {})}
         self.epoch.rewritten = self._history()
 
     def _hashes(self, run: RunState, key: bytes) -> dict[str, tuple[list[str], list[str]]]:

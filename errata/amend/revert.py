@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from changelog.spark_algebra import diff
 from errata.amend.amendment import Change
 from errata.core.failures import Usage
+from errata.erasure.nameless import nameless_keys, without_nameless
 from errata.plan.pipeline import LoadedPipeline
 from errata.plan.plan import Node
 from errata.state.committed_node import CommittedNode
@@ -32,6 +33,8 @@ class Revert(Change):
 
     epoch: int
     then: Entry | None
+    nameless: Mapping[str, frozenset[bytes]] = field(default_factory=dict)
+    """Keys of rows of sources that no delivery has, and that stay."""
 
     def sources(self, names: Sequence[str]) -> Mapping[str, str]:
         """All of them."""
@@ -40,7 +43,7 @@ class Revert(Change):
     def rows(self, run: RunState, node: Node) -> DataFrame:
         """The difference by key between what the files said at either epoch: which records are rolled back is settled by the run."""
         self._refuse_other_keys(node, run.epoch - 1)
-        now = truth(run.tables.live(run.engine, node, run.values, at=run.epoch - 1).without("_epoch")).as_frame()
+        now = without_nameless(truth(run.tables.live(run.engine, node, run.values, at=run.epoch - 1).without("_epoch")), self.nameless.get(node.name, frozenset())).as_frame()
         then = self._then(run, node)
         wanted = cast("SourceNode", node.operator).wanted
         places = {"_file": {"source.file", "source.path"}, "_row": {"source.row"}}
@@ -97,7 +100,8 @@ def revert_to(pipeline: LoadedPipeline, epoch: int) -> Revert:
         raise Usage(f"there is no epoch {epoch}; the last one is {last}")
     if last:
         refuse_folded(entries[last], epoch)
-    return Revert(epoch, entries.get(epoch))
+    head = entries.get(last)
+    return Revert(epoch, entries.get(epoch), {name: nameless_keys(head, name) for name in (head.sources if head is not None else ())})
 
 
 def refuse_folded(head: Entry, epoch: int) -> None:

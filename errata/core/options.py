@@ -89,6 +89,7 @@ class Erasure:
         source: The source; None: each source with these columns.
         reason: Why; it stays in the record of the erasure.
         by: Who erases.
+        keep_totals: Columns of nameless rows that stay of the records; none: nothing stays.
         keep_out: Whether later runs leave the records out where an input file brings them again.
     """
 
@@ -98,6 +99,7 @@ class Erasure:
     where: str | None = None
     source: str | None = None
     keep_out: bool = False
+    keep_totals: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

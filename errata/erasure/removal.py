@@ -29,7 +29,7 @@ from storage.state.entry import Entry
 from storage.state.integrity import anchor_ledger
 from storage.state.ledger import Ledger
 from storage.state.location import State
-from storage.stores.folders import folder_at
+from storage.stores.folders import folder_at, folder_of
 from storage.uris import is_local
 
 _TABLES = ("changelog/", "state/", "rollback/")
@@ -101,7 +101,7 @@ class Removal:
                 return 0
             label = place.rstrip("/").rpartition("/")[2]
             durable.step(f"checkpoint:{label}", table.create_checkpoint)
-            return purge(folder_at(place), place, table.version(), label)
+            return purge(folder_of(self.plan.settings.places / place), place, table.version(), label)
 
     def _database(self, config: OutputConfig) -> None:
         """What a database keeps of rows that are gone."""
@@ -120,7 +120,7 @@ class Removal:
         search = Search(values)
         yield from search.files(folder_at(self.state.root, self.state.connection))
         for place in self._published():
-            yield from (f"{place}/{name}" for name in search.files(folder_at(place)))
+            yield from (f"{place}/{name}" for name in search.files(folder_of(self.plan.settings.places / place)))
         for node in self.plan.of_kind("output"):
             connection = cast("Output", node.operator).config.connection
             path = self.plan.settings.connections[str(connection)].address().path if connection is not None else None

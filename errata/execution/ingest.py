@@ -11,6 +11,7 @@ from changelog.lazy_imports import F
 from changelog.ops import weight
 from errata.core.failures import StorageFailed
 from errata.erasure.kept_out import KeptOut
+from errata.erasure.nameless import nameless_keys
 from errata.execution.epoch import Epoch
 from errata.execution.guards import guard, guard_scopes
 from errata.execution.local_copies import Copies
@@ -84,7 +85,7 @@ def _ingest_files(epoch: Epoch, writer: NodeWriter, source: SourceFiles, copies:
     out = KeptOut.of(epoch.state, epoch.prior, source.node)
     if out is not None and out.lost:
         epoch.warn(f"source '{name}': erased records were kept out by {', '.join(out.lost)}, which it has no more: they may come back")
-    return ingest(writer, source, epoch.plan.settings.places, before=known, suppressed=suppressed, floors=points, copies=copies, warn=epoch.warn, judge=judge, kept_out=out)
+    return ingest(writer, source, epoch.plan.settings.places, before=known, suppressed=suppressed, floors=points, copies=copies, warn=epoch.warn, judge=judge, kept_out=out, nameless=nameless_keys(head, name))
 
 
 def _named_file(text: str, source: SourceFiles) -> str:
@@ -105,6 +106,7 @@ def ingest(
     warn: Callable[[str], object] = str,
     judge: Callable[[NodeDelta, IngestResult], None] | None = None,
     kept_out: KeptOut | None = None,
+    nameless: frozenset[bytes] = frozenset(),
 ) -> tuple[NodeDelta, tuple[FileRecord, ...]]:
     """Store a source's delta.
 
@@ -119,6 +121,7 @@ def ingest(
         warn: Takes what does not stop the run.
         judge: Stops a run that takes too much back.
         kept_out: Erased records that stay out.
+        nameless: Keys of rows that no file has.
 
     Returns:
         The delta, and the records of the source's files after it.
@@ -128,7 +131,7 @@ def ingest(
     """
     run, operator = writer.run, cast("SourceNode", source.node.operator)
     files = operator.files(source.number, places, copies.local if copies else None)
-    prior = None if before is None else CommittedPriorRows(run, source.node, suppressed)
+    prior = None if before is None else CommittedPriorRows(run, source.node, suppressed, nameless=nameless)
     anew = before is not None and source.rekeyed(before)
     changes = source.anew().changes if anew else source.changes
     lists = read_lists(run.tables.state(source.node.name), () if anew else source.known, run.tables.changelog(source.node))

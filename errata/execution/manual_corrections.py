@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from storage.delta.chosen_rows import Choice
     from storage.engines.base import Engine
 
-_PASSING: Final = ("logic", "readmit", "rollback:")
+_PASSING: Final = ("logic", "readmit", "rollback:", "erase")
 """Causes, or what they begin with, of changes that do not come from a file. Of suppressed records all have the cause of their rollback."""
 
 

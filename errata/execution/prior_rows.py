@@ -11,6 +11,7 @@ from changelog import arrow_algebra
 from changelog.algebra import fold
 from changelog.lazy_imports import pa
 from changelog.rows import Rows
+from errata.erasure.nameless import without_nameless
 from errata.plan.plan import Node
 from errata.state.node_tables import Choose, folded
 from errata.state.run_state import RunState
@@ -34,6 +35,8 @@ class CommittedPriorRows:
     suppressed: int
     other: Mapping[str, str] = field(default_factory=dict)
     """Earlier columns of the source that are read too."""
+    nameless: frozenset[bytes] = frozenset()
+    """Keys of rows that no delivery has, and that none takes away."""
 
     @cached_property
     def rows(self) -> DataFrame:
@@ -59,22 +62,25 @@ class CommittedPriorRows:
         return self.run.tables.rejects(self.run.engine, self.node, self.run.epoch - 1)
 
     def _live(self, choose: Choose) -> Rows:
-        run = self.run
+        run, wanted = self.run, choose
+        if self.nameless:
+            wanted = lambda rows: choose(without_nameless(rows, self.nameless))  # noqa: E731 - one of two ways
         if self.other:
-            return folded(run.engine, run.tables.wider(self.node, self.other), run.epoch - 1, choose)
-        return run.tables.live(run.engine, self.node, run.values, run.epoch - 1, choose)
+            return folded(run.engine, run.tables.wider(self.node, self.other), run.epoch - 1, wanted)
+        return run.tables.live(run.engine, self.node, run.values, run.epoch - 1, wanted)
 
     def in_key_ranges(self, ranges: Sequence[tuple[bytes, bytes]]) -> pa.Table:
         """Those whose keys lie within some ranges, on the driver, without `_epoch`."""
         run = self.run
         live = fold(Rows(run.engine, run.tables.changelog(self.node).ranges_arrow(ranges, run.epoch - 1))).without("_epoch")
+        live = without_nameless(live, self.nameless)
         return (truth(live) if self.suppressed else live).as_table()
 
     def chosen(self, choice: Choice) -> pa.Table | None:
         """The chosen rows, on the driver and with `_epoch`. None where many rows were taken back, or some are suppressed."""
         run, table = self.run, self.run.tables.changelog(self.node)
         most = table.statistics.retractions()
-        if self.suppressed or self.other or most > run.engine.limits.driver_rows:
+        if self.suppressed or self.other or self.nameless or most > run.engine.limits.driver_rows:
             return None
         rows = table.chosen_arrow(choice, run.epoch - 1)
         return arrow_algebra.remaining(rows, table.taken_back(run.epoch - 1)) if most else arrow_algebra.fold(rows)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import orjson
 
-__all__ = ["CARRIED", "DOCUMENTS", "FORMAT", "KINDS", "NAMES", "ChainFault", "Entry", "chained", "entry_of", "row_of", "verify_chain"]
+__all__ = ["CARRIED", "DOCUMENTS", "FORMAT", "KINDS", "NAMELESS", "NAMES", "ChainFault", "Entry", "chained", "entry_of", "row_of", "verify_chain"]
 
 Json = dict[str, Any]
 
@@ -93,7 +93,9 @@ DOCUMENTS = frozenset({"plan", "tables", "nodes", "sources", "counters", "files"
 """Members that the table holds as JSON text."""
 KINDS = {"epoch": "bigint", "exit_code": "int", "started": "timestamp", "finished": "timestamp", "format": "int"}
 """Types of the table's columns; all others are strings."""
-CARRIED = ("base", "folded", "erased", "erasing", "kept_out")
+NAMELESS = "nameless"
+"""The counter with the keys of nameless rows by source."""
+CARRIED = ("base", "folded", "erased", "erasing", "kept_out", NAMELESS)
 """Counters that each entry takes over from the one before."""
 
 

@@ -11,9 +11,10 @@ from storage import durable
 from storage.errors import StorageError, storing
 from storage.stores.client import Bucket, bucket_of
 from storage.stores.connections import StoreConnection, of_environment
+from storage.stores.places import ObjectPath, Place
 from storage.uris import is_local
 
-__all__ = ["Folder", "folder_at"]
+__all__ = ["Folder", "folder_at", "folder_of"]
 
 
 class Folder(Protocol):
@@ -40,6 +41,11 @@ def folder_at(place: str, connection: StoreConnection | None = None) -> Folder:
     if is_local(place):
         return _LocalFolder(Path(place.removeprefix("file://")))
     return _Prefix(*bucket_of(place.rstrip("/"), connection or of_environment(place)))
+
+
+def folder_of(place: Place) -> Folder:
+    """Return the folder at a place of a pipeline, as its connection reaches it."""
+    return _Prefix(place.bucket, place.key.rstrip("/")) if isinstance(place, ObjectPath) else _LocalFolder(place)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from errata.rendering.progress import progress
 @option("--node", "source", metavar="SOURCE", shell_complete=source_names, help="The source; by default each source that has the columns.")
 @option("--reason", metavar="TEXT", help="Why; stored with the record of the erasure.")
 @option("--by", metavar="NAME", help="Who erases [default: the user of this process].")
+@option("--keep-totals", metavar="COLUMN[,COLUMN]", help="Let nameless rows with these columns of the sources stay, so that totals by them do not change.")
 @option("--keep-out", is_flag=True, help="Leave the records out of later runs where an input file holds them.")
 @option("--check", is_flag=True, help="Erase nothing; search the state and the outputs for the values of --key and --value.")
 @option("--value", "texts", metavar="TEXT", multiple=True, env="VALUE", help="With --check: a text to look for; repeat for more.")
@@ -65,12 +66,13 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, source: str 
     if not reason:
         raise click.UsageError("--reason TEXT is missing", click.get_current_context())
     by, keep_out = words.pop("by") or getpass.getuser(), words.pop("keep_out")
+    kept = tuple(name.strip() for name in (words.pop("keep_totals") or "").split(",") if name.strip())
     engine = engine_of(words)
     pipeline = load_pipeline(console, words, commits=True)
     named = None if source is None else known_node(pipeline, source)
     with progress(console) as listener:
         options = RunOptions(engine=engine, listener=listener, execution_id=console.execution_id, **words)
-        done = pipeline.erase(Erasure(reason, by, key, where, named, keep_out), options)
+        done = pipeline.erase(Erasure(reason, by, key, where, named, keep_out, kept), options)
     rows_answer(console, done.rows, format, ("table", "records", "rows", "cells"), lead=("table", "rows"))
     if done.proof is None:
         console.note(NOTHING_CHANGED)

@@ -281,3 +281,37 @@ def test_what_an_erasure_says_does_not_name_the_record(small: Folder, tmp_path: 
     folder.load().erase(Erasure("asked", "the office", where='customer == "annabella"'), SAIL)
     check_whole(folder)
     assert command("erase", pipeline, "--key", "customer=annabella", "--reason", "again", "--engine", "sail", "-q")[0] == 64
+
+
+@pytest.mark.parametrize("merge", [KEYED, pytest.param(PLACED, marks=pytest.mark.deep)], ids=["keyed", "placed"])
+def test_totals_may_be_kept_by_nameless_rows(small: Folder, tmp_path: Path, merge: str) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", small.text("pipeline.yaml").replace(KEYED, merge))
+    text = "id,customer,region,amount\n1,annabella,north,13\n2,benjamin,north,5\n3,annabella,south,7\n"
+    folder.write("in/orders.csv", text)
+    folder.run()
+    folder.write("in/orders.csv", "id,customer,region,amount\n2,benjamin,north,5\n")
+    folder.load().erase(replace(ANNA, keep_totals=("region", "amount"), keep_out=True), SAIL)
+    kept = [{"region": "north", "total": 18, "names": ["benjamin"]}, {"region": "south", "total": 7, "names": None}]
+    assert totals(folder) == kept
+    assert holding(folder.path, ["annabella"]) == []
+    folder.write("in/orders.csv", text.replace("benjamin,north,5", "benjamin,north,6"))
+    folder.run()
+    kept[0]["total"] = 19
+    assert totals(folder) == kept
+    folder.load().revert(1, SAIL)
+    kept[0]["total"] = 18
+    assert totals(folder) == kept
+    assert command("verify", str(folder.path / "pipeline.yaml"), "--recompute")[0] == 0
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("sum(amount)", "sum(amount * 2)"))
+    folder.run()
+    assert [row["total"] for row in totals(folder)] == [36, 14]
+    folder.run(full_refresh=True)
+    assert [row["total"] for row in totals(folder)] == [12]
+
+
+def totals(folder: Folder) -> list[dict[str, object]]:
+    rows = [dict(row) for row in folder.load().show("regions")]
+    for row in rows:
+        row["names"] = [name for name in row["names"] or () if name is not None] or None  # type: ignore[attr-defined]  # a list
+    return rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -10,10 +11,11 @@ import threading
 import time
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from errata.core.failures import Busy, StorageFailed
-from errata.core.options import EngineOptions, RunOptions
+from errata.core.options import EngineOptions, Erasure, RunOptions
 from storage import durable
 from storage.durable import Moment
 from storage.state.location import State
@@ -242,3 +244,24 @@ def test_a_state_by_variables_of_the_environment(far: Lake, monkeypatch: pytest.
     with pytest.raises(Busy):
         near.run()
     claimed.release()
+
+
+def test_an_erasure_leaves_nothing_in_the_bucket(far: Lake) -> None:
+    far.pipeline(kind="delta", path="out/table", state="state")
+    far.bucket.put("in/a.csv", "id,amount\n1,10\n777123,20\n")
+    far.run()
+    far.bucket.put("in/a.csv", "id,amount\n1,10\n")
+    done = far.folder.load().erase(Erasure("asked", "the office", {"id": "777123"}), RunOptions(engine=EngineOptions("sail")))
+    assert done.proof is not None
+    assert done.proof["found"] == 0
+    assert not [key for key in far.bucket.listed() if holds(far.bucket.get(key), 777123)]
+    assert far.folder.violations() == []
+    assert far.run().committed is False
+    assert far.folder.violations() == []
+
+
+def holds(content: bytes, number: int) -> bool:
+    """Whether a file holds a number, in Parquet pages too."""
+    if content[:4] != b"PAR1":
+        return str(number).encode() in content
+    return any(number in column.to_pylist() for column in pq.read_table(io.BytesIO(content)).columns)
