@@ -80,6 +80,19 @@ class Browser:
         self.ask("Page.setDocumentContent", frameId=tree, html=html)
         assert self.value("document.fonts.ready.then(() => [...document.fonts].every(one => one.status != 'error'))")
 
+    def visit(self, address: str) -> None:
+        """Load a page from its address."""
+        self.ask("Page.navigate", url=address)
+        self.until("document.readyState === 'complete' && location.href !== 'about:blank'")
+
+    def until(self, script: str) -> Any:
+        """Wait until an expression gives something true, and return it. Raises AssertionError where it does not."""
+        end = time.monotonic() + PATIENCE
+        while not (found := self.value(script)):
+            assert time.monotonic() < end, f"not within {PATIENCE:.0f} s: {script}"
+            time.sleep(0.05)
+        return found
+
     def look(self, width: int, theme: str) -> None:
         """Give the window a width, and the page a theme."""
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)

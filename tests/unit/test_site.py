@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import pytest
 
 from tests.site.build import build, loaded
 from tests.site.pages import DOCS, navigation, title
+from tests.support.chromium import browsing
 
 
 def entries(menu):
@@ -49,6 +51,29 @@ def test_links_in_the_pages_of_the_site_lead_somewhere(site):
             if page.name != "404.html" and (not target.exists() or (anchor and f'id="{anchor}"' not in target.read_text(encoding="utf-8"))):
                 broken.append(f"{page.relative_to(site)}: {address}#{anchor}")
     assert broken == []
+
+
+LOOKED_AT = ("index.html", "start/first-pipeline.html", "reference/keys.html", "reference/merge-strategies.html")
+FOUND = "[...document.querySelectorAll('div')].filter(one => one.shadowRoot).flatMap(one => [...one.shadowRoot.querySelectorAll('a')].map(link => link.href))"
+
+
+GROUND = "getComputedStyle(document.body).backgroundColor.match(/[0-9]+/g).slice(0, 3).reduce((sum, one) => sum + Number(one), 0)"
+"""The brightness of a page, up to 765."""
+
+
+def test_pages_fit_a_phone_and_a_dark_room_and_the_search_finds_them(site):
+    """Opened from the disk, as somebody without network reads them."""
+    with browsing() as browser:
+        for page in LOOKED_AT:
+            browser.visit((site / page).as_uri())
+            for width, theme in itertools.product((400, 1400), ("light", "dark")):
+                browser.look(width, theme)
+                browser.until(f"{GROUND} {'> 600' if theme == 'light' else '< 150'}")
+                assert browser.value("document.documentElement.scrollWidth - innerWidth") <= 0, (page, width)
+        browser.value("document.querySelector('.md-search__button').click()")
+        browser.until("document.activeElement?.shadowRoot != null")
+        browser.ask("Input.insertText", text="correlation")
+        assert any("rollback" in address for address in browser.until(f"(found => found.length ? found : null)({FOUND})"))
 
 
 def test_a_page_that_loads_from_elsewhere_is_found(tmp_path):
