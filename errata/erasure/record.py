@@ -25,6 +25,8 @@ KEY_FILE: Final = "erasure.key"
 KEY_VARIABLE: Final = "ERRATA_ERASURE_KEY"
 RECORD, ERASED, PENDING, KEPT_OUT, PROOF = "erasure", "erased", "erasing", "kept_out", "proof"
 """Members of the ledger's counters."""
+EARLIER: Final = "erasures"
+"""The counter with the records of a ledger that a refresh replaced."""
 SIGNATURE, FOLLOWS = "signature", "follows"
 """Members of a record: its signature, and the hash of the last of the entries before, as they were written anew."""
 ERASURES: Final = (ERASED, PENDING, KEPT_OUT)
@@ -68,11 +70,17 @@ def _signature(record: Mapping[str, Any], key: bytes) -> str:
     return keyed_hash(key, [b"record", orjson.dumps(content, option=orjson.OPT_SORT_KEYS)])
 
 
+def records_of(entries: Iterable[Entry]) -> dict[str, Any]:
+    """The counter with all records of erasures in a ledger, for the entry of a refresh that begins a new one; nothing where there are none."""
+    found = [record for entry in entries for record in (*entry.counters.get(EARLIER, ()), *(entry.counters[name] for name in (RECORD, PROOF) if name in entry.counters))]
+    return {EARLIER: found} if found else {}
+
+
 def record_faults(state: State, entries: Iterable[Entry]) -> Iterable[tuple[int, str]]:
     """Epochs whose record of an erasure is not what was signed, or was not completed, and what is wrong."""
     entries = list(entries)
-    records = [(entry.epoch, entry.counters[name]) for entry in entries for name in (RECORD, PROOF) if name in entry.counters]
-    if not any(RECORD in entry.counters for entry in entries):
+    records = [(entry.epoch, record) for entry in entries for record in records_of([entry]).get(EARLIER, ())]
+    if not records:
         return
     try:
         key = known_key(state)
@@ -85,8 +93,8 @@ def record_faults(state: State, entries: Iterable[Entry]) -> Iterable[tuple[int,
     for epoch, record in records:
         if not hmac.compare_digest(str(record.get(SIGNATURE, "")), _signature(record, key)):
             yield epoch, "the record of the erasure is not what was signed"
-    last = next(entry for entry in reversed(entries) if RECORD in entry.counters)
-    if last.previous != last.counters[RECORD].get(FOLLOWS):
+    last = next((entry for entry in reversed(entries) if RECORD in entry.counters), None)
+    if last is not None and last.previous != last.counters[RECORD].get(FOLLOWS):
         yield last.epoch, "the entries before the erasure are not the ones that its record was signed for"
     if entries[-1].counters.get(PENDING):
         yield entries[-1].epoch, "an erasure has not ended: the next run removes what older versions of tables hold"

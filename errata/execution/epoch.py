@@ -16,7 +16,7 @@ from errata.core.events import Event
 from errata.core.failures import Busy, StorageFailed
 from errata.core.options import RunOptions
 from errata.core.uuid7 import uuid7
-from errata.erasure.record import ERASURES, FOLLOWS, PENDING, PROOF, RECORD, made_key, signed
+from errata.erasure.record import ERASURES, FOLLOWS, PENDING, PROOF, RECORD, made_key, records_of, signed
 from errata.erasure.removal import Removal
 from errata.erasure.values import Values
 from errata.outputs.context import OutputContext, RunIdentity
@@ -238,7 +238,7 @@ class Epoch:
 
     def counters(self) -> dict[str, Any]:
         """Counters that each entry takes over: the base of a compaction and what was folded into it, erasures, or the entry that a refresh replaces."""
-        replaced = {"replaces": self.replaced.hash, CHAINS: self._replaced_chains()} if self.replaced else {}
+        replaced = {"replaces": self.replaced.hash, CHAINS: self._replaced_chains(), **records_of(self.history())} if self.replaced else {}
         carried = CARRIED if self.head else ERASURES
         return {name: value for name, value in (self.prior.counters if self.prior else {}).items() if name in carried} | replaced
 
