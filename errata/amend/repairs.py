@@ -125,31 +125,26 @@ class Repairs:
 
     def _changes(self, sheet: Path) -> Iterator[Repair]:
         """The cells that differ from the entries' fields. An entry that is not there any more has one that is refused."""
-        try:
-            rows = [dict(cells) for _, cells, _, _ in table_rows(sheet)]
-        except UnreadableTable as error:
-            raise Usage(f"'{sheet.name}' cannot be read: {error}", help=error.help or "") from error
-        if rows and ID not in rows[0]:
-            raise Usage(f"'{sheet.name}' has no column '{ID}'", help="errata dlq PIPELINE export writes the table")
+        rows = _rows(sheet)
         known = self.letters.filter(pl.col("id").is_in([str(row[ID]) for row in rows]))
         by_id = {row["id"]: row for row in known.iter_rows(named=True)}
-        plain = sheet.suffix.lower() in SHEETS
         for row in rows:
             letter = by_id.get(str(row[ID]))
-            if letter is None:
-                gone = {"id": str(row[ID]), "source": None, "file": None, "row": None}
-                yield Repair(gone, "", "", "", "", why="no entry has this id any more: it was repaired, or is another one by now")
+            if letter is not None:
+                yield from self._cells(row, letter)
                 continue
-            reason = str(row.get(REASON) or "").strip() or self.notes.reason
-            for heading, value in row.items():
-                if heading in ABOUT or not heading:
-                    continue
-                name, text = heading.removeprefix(FIELD_PREFIX), _text(value)
-                text = text if plain else unguarded(text)
-                before = letter.get(FIELD + name)
-                if text != (before or ""):
-                    told = "" if before is not None else f"source '{letter['source'] or ''}' has no column '{name}'"
-                    yield Repair(letter, name, before or "", text, reason, why=told)
+            gone = {"id": str(row[ID]), "source": None, "file": None, "row": None}
+            yield Repair(gone, "", "", "", "", why="no entry has this id any more: it was repaired, or is another one by now")
+
+    def _cells(self, row: Row, letter: Row) -> Iterator[Repair]:
+        """The changed cells of one row."""
+        reason = str(row.get(REASON) or "").strip() or self.notes.reason
+        for heading in (heading for heading in row if heading and heading not in ABOUT):
+            name, text = heading.removeprefix(FIELD_PREFIX), row[heading]
+            before = letter.get(FIELD + name)
+            if text != (before or ""):
+                told = "" if before is not None else f"source '{letter['source'] or ''}' has no column '{name}'"
+                yield Repair(letter, name, before or "", text, reason, why=told)
 
     # -- where a correction goes
 
@@ -247,6 +242,22 @@ class Repairs:
             entry = records.setdefault((one.letter["source"], one.reason, *key.values()), {"key": key, "set": {}, "reason": one.reason, **notes})
             entry["set"][one.column] = {"from": one.before, "to": one.after}
         yield from records.values()
+
+
+def _rows(sheet: Path) -> list[Row]:
+    """The rows of a table as texts. Raises Usage where it cannot be read, or is none of dead letters."""
+    told = _text if sheet.suffix.lower() in SHEETS else _unguarded_text
+    try:
+        rows: list[Row] = [{name: told(value) for name, value in cells.items()} for _, cells, _, _ in table_rows(sheet)]
+    except UnreadableTable as error:
+        raise Usage(f"'{sheet.name}' cannot be read: {error}", help=error.help or "") from error
+    if rows and ID not in rows[0]:
+        raise Usage(f"'{sheet.name}' has no column '{ID}'", help="errata dlq PIPELINE export writes the table")
+    return rows
+
+
+def _unguarded_text(value: Any) -> str:
+    return unguarded(_text(value))
 
 
 def _doubles(new: Sequence[Row], entry: Any) -> bool:

@@ -260,13 +260,13 @@ class Letters:
     def of(self, trigger: Trigger, start: int, most: int) -> list[Row]:
         """Some entries of a trigger, its own failures first, the oldest first.
 
-        Each has id, source, file, row, category, detail, epoch, since, days, raw, the group (`text`), `assigned`, what is known of its waiver, and
+        Each has id, source, file, row, stage, category, detail, epoch, since, days, raw, the group (`text`), `assigned`, what is known of its waiver, and
         `fields` of the source record.
         """
         rows = self._letters.filter(pl.col("stage") == trigger.stage, pl.col("why") == trigger.detail)
         ordered = rows.sort(pl.col("category") == CORRELATED, "epoch", maintain_order=True).slice(start, most)
         names = [name for name in ordered.columns if name.startswith(FIELD)]
-        shown = ("id", "source", "file", "row", "category", "detail", "epoch", "since", "days", "raw", "text", "assigned", "waived", "waived_by", "waived_at")
+        shown = ("id", "source", "file", "row", "stage", "category", "detail", "epoch", "since", "days", "raw", "text", "assigned", "waived", "waived_by", "waived_at")
         return [
             {**{name: row[name] for name in shown}, "fields": {name.removeprefix(FIELD): row[name] for name in names if row[name] is not None}}
             for row in ordered.iter_rows(named=True)

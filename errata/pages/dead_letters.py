@@ -10,6 +10,7 @@ from errata.inspect.dlq import Letters, Trigger
 from errata.pages.paging import Part, cut_out, part
 from errata.pages.record_forms import Pairs, fields_of_form
 from errata.pages.values import MOST_COLUMNS, Shown, short, shown
+from errata.rollback.attribution import CORRELATED
 
 Row = Mapping[str, Any]
 TRIGGERS, LETTERS = 50, 25
@@ -24,6 +25,7 @@ class Letter:
         group: What a retry takes.
         assigned: Who has it.
         waived: Who waived it, when and why; empty where nobody did.
+        refused: Whether its source rejected it, so that `errata correct` does not find it.
         key, values: What a correction takes; empty where none can be made.
     """
 
@@ -39,6 +41,7 @@ class Letter:
     waived: str
     fields: tuple[tuple[str, Shown], ...]
     raw: str
+    refused: bool
     key: Pairs
     values: Pairs
 
@@ -75,12 +78,17 @@ def _letter(letters: Letters, row: Row) -> Letter:
     since = "" if row["since"] is None else f"{row['since']:%Y-%m-%d %H:%M}{days}"
     return Letter(
         row["id"], row["source"] or "", short(f"{file}:{number}" if number is not None else file), row["category"], short(row["detail"], 300), row["epoch"], since, row["text"] or "", short(row["assigned"] or "", 80), short(waived, 300),
-        tuple((short(name, 60), shown(text)) for name, text in list(found.items())[:MOST_COLUMNS]), short(row["raw"], 2000), key, values,
+        tuple((short(name, 60), shown(text)) for name, text in list(found.items())[:MOST_COLUMNS]), short(row["raw"], 2000), _is_refused(row), key, values,
     )  # fmt: skip
+
+
+def _is_refused(row: Row) -> bool:
+    """Whether the record's source rejected it, for itself and not with its group."""
+    return bool(row["stage"].startswith("source:") and row["category"] != CORRELATED)
 
 
 def _correctable(letters: Letters, row: Row, found: Mapping[str, str]) -> tuple[Pairs, Pairs]:
     """What names the record, and what may be changed; nothing of a record that could not be read, or that a form cannot hold."""
-    if not found or not row["source"] or row["raw"]:
+    if not found or not row["source"] or row["raw"] or _is_refused(row):
         return (), ()
     return fields_of_form(found, letters.key_columns(row["source"]))

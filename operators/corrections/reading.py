@@ -91,27 +91,37 @@ class _Reading:
     def corrections(self, written: WrittenCorrection) -> Iterator[Correction]:
         """One correction for each cell of an entry, or for its retraction."""
         entry = written.entry
-        if entry.retract == bool(entry.set):
-            what = "retracts a record and sets columns of it" if entry.retract else "says neither what to set nor that the record is retracted"
-            self._report(written, (), "E480", f"the correction {what}", "write set: {column: {from: ..., to: ...}}, or retract: true")
-            return
-        if self.raw and entry.retract:
-            self._report(written, ("retract",), "E480", "a source reads all of its records", "retract the record in a corrections node behind it, or waive it where it is rejected")
+        if not self._says_one_thing(written):
             return
         key = self._key(written)
         cells = [(name, self._cell(written, name)) for name in entry.set]
         if key is None or any(cell is None for _, cell in cells):
             return
         shown = {name: cell_text(value) for name, value in zip(self.key, key, strict=True)}
-        if self.raw:
-            lookup = orjson.dumps([[isinstance(value, RawText), None if value is None else cell_text(value)] for value in key])
-        else:
-            lookup = encode_key(key, [key_type(self.types[name]) for name in self.key])
+        lookup = self._lookup(key)
         if entry.retract:
             yield Correction(written, lookup, shown, tuple(key))
         for name, cell in cells:
             assert cell is not None  # none of them is
             yield Correction(written, lookup, shown, tuple(key), name, *cell)
+
+    def _says_one_thing(self, written: WrittenCorrection) -> bool:
+        """Whether an entry sets cells, or retracts its record where that can be; reports the others."""
+        entry = written.entry
+        if entry.retract == bool(entry.set):
+            what = "retracts a record and sets columns of it" if entry.retract else "says neither what to set nor that the record is retracted"
+            self._report(written, (), "E480", f"the correction {what}", "write set: {column: {from: ..., to: ...}}, or retract: true")
+            return False
+        if self.raw and entry.retract:
+            self._report(written, ("retract",), "E480", "a source reads all of its records", "retract the record in a corrections node behind it, or waive it where it is rejected")
+            return False
+        return True
+
+    def _lookup(self, key: Sequence[Any]) -> bytes:
+        """The bytes of a record's key."""
+        if self.raw:
+            return orjson.dumps([[isinstance(value, RawText), None if value is None else cell_text(value)] for value in key])
+        return encode_key(key, [key_type(self.types[name]) for name in self.key])
 
     def _key(self, written: WrittenCorrection) -> list[Any] | None:
         given = written.entry.key

@@ -113,28 +113,38 @@ class _Call:
 
     def check(self, *, events: bool) -> None:
         """Raise UsageError for words that do not go together."""
-        for wrong in self._faults(events=events):
-            raise click.UsageError(wrong, click.get_current_context())
-
-    def _faults(self, *, events: bool) -> Sequence[str]:
-        action, words = self.action, self.words
-        some = bool(self.names or any(value is not None for value in self.chosen.values()))
+        action = self.action
         wrong = {
-            f"{action} takes one {'group' if action == 'retry' else 'file'}": action in ALONE and len(self.names) != 1,
-            f"{action} takes no options that choose entries": action not in CHOOSES and any(value is not None for value in self.chosen.values()),
-            f"{action} takes no names": action == "history" and bool(self.names),
+            **self._of_choice(), **self._of_decision(),
             "--events goes with assign, waive, unwaive and retry": events and action not in COMMITS,
-            f"{action} needs ids, groups, options that choose entries, or --all": action in DECISIONS and not (some or words["everything"]),
-            "--all goes without names and without options that choose entries": words["everything"] and (some or action not in DECISIONS),
-            "--to goes with assign, and assign needs it": (words["assignee"] is None) == (action == "assign"),
-            "waive needs a --reason": action == "waive" and not words["reason"].strip(),
-            "--reason and --author go with assign, waive, unwaive, retry and import": bool(words["reason"] or words["author"]) and action not in (*COMMITS, "import"),
-            "--into, --ticket and --dry-run go with import": bool(words["into"] or words["ticket"] or words["dry_run"]) and action != "import",
-            "--author of a retry goes with --reason": action == "retry" and bool(words["author"]) and not words["reason"],
-            "--reopen goes with retry": words["reopen"] and action != "retry",
-            "--triage goes with list and groups": words["triage"] and action not in ("list", "groups"),
+            "--into, --ticket and --dry-run go with import": any(self.words[name] for name in ("into", "ticket", "dry_run")) and action != "import",
+            "--reopen goes with retry": self.words["reopen"] and action != "retry",
+            "--triage goes with list and groups": self.words["triage"] and action not in ("list", "groups"),
+        }  # fmt: skip
+        for text in (text for text, is_so in wrong.items() if is_so):
+            raise click.UsageError(text, click.get_current_context())
+
+    def _of_choice(self) -> Mapping[str, bool]:
+        """What may be wrong with names and options that choose entries."""
+        action, every, options = self.action, self.words["everything"], any(value is not None for value in self.chosen.values())
+        some = bool(self.names) or options
+        return {
+            f"{action} takes one {'group' if action == 'retry' else 'file'}": action in ALONE and len(self.names) != 1,
+            f"{action} takes no options that choose entries": action not in CHOOSES and options,
+            f"{action} takes no names": action == "history" and some,
+            f"{action} needs ids, groups, options that choose entries, or --all": action in DECISIONS and not (some or every),
+            "--all goes without names and without options that choose entries": every and (some or action not in DECISIONS),
         }
-        return [text for text, is_so in wrong.items() if is_so]
+
+    def _of_decision(self) -> Mapping[str, bool]:
+        """What may be wrong with the words of a decision."""
+        action, reason, author = self.action, self.words["reason"].strip(), self.words["author"]
+        return {
+            "--to goes with assign, and assign needs it": (self.words["assignee"] is None) == (action == "assign"),
+            "waive needs a --reason": action == "waive" and not reason,
+            "--reason and --author go with assign, waive, unwaive, retry and import": bool(reason or author) and action not in (*COMMITS, "import"),
+            "--author of a retry goes with --reason": action == "retry" and bool(author) and not reason,
+        }
 
 
 def _answer(console: Console, pipeline: "Pipeline", call: _Call, format: str) -> None:
