@@ -17,10 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from errata.core.failures import StorageFailed
+from errata.inspect.dataset_export import export_dataset
 from storage.stores import client
 from tests.support.examples import examples
 from tests.support.lakes import ROWS, Lake
 from tests.support.object_stores import TestBucket, proxied
+from tests.support.odf_datasets import Dataset, check
 from tests.support.pipelines import Folder, command
 
 pytestmark = pytest.mark.servers
@@ -280,3 +282,35 @@ def test_objects_that_match_are_staged(lake: Lake) -> None:
     lake.run()
     assert lake.report()[1] == {"id": "2", "amount": "25"}
     assert [file.read_bytes() for file in copies.glob("*.staged")] == [lake.bucket.get("in/a.csv")]
+
+
+def test_a_dataset_of_open_data_fabric_in_a_bucket(lake: Lake, tmp_path: Path) -> None:
+    dataset = Dataset(tmp_path / "made").seed()
+    data = [pa.field("id", pa.int64()), pa.field("amount", pa.int64())]
+
+    def publish() -> None:
+        for file in sorted(dataset.root.rglob("*/*")):
+            lake.bucket.put(f"feed/{file.relative_to(dataset.root)}", file.read_bytes())
+
+    dataset.append([{"op": 0, "id": 1, "amount": 10}, {"op": 0, "id": 2, "amount": 50}], data)
+    publish()
+    lake.pipeline(f'type: odf, path: "{lake.bucket.uri}/feed", merge: {{ primary_key: [id] }}', keyed=False)
+    lake.run()
+    assert lake.report() == [ROWS[0], {"id": "2", "amount": "50"}]
+    added = dataset.append([{"op": 2, "id": 2, "amount": 50}, {"op": 3, "id": 2, "amount": 20}], data)
+    publish()
+    lake.run()
+    assert lake.report() == ROWS
+    assert sorted({one.path.rpartition("/")[2] for one in lake.faults.seen if one.method == "GET" and "/feed/" in one.path}) == sorted(["head", dataset.blocks[-1], added.name])
+    assert lake.run().committed is False
+    assert lake.folder.violations() == []
+
+
+def test_the_identity_of_a_dataset_lies_with_a_state_in_a_bucket(lake: Lake, tmp_path: Path) -> None:
+    lake.pipeline(state="states")
+    lake.run()
+    told = [export_dataset(lake.folder.load().snapshot(), "orders", tmp_path / name).dataset for name in ("one", "two")]
+    assert told[0] == told[1]
+    check(tmp_path / "one")
+    assert lake.bucket.listed("states/far/identities/") == ["states/far/identities/orders.json"]
+    assert lake.folder.violations() == []
