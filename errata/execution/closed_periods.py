@@ -77,21 +77,25 @@ def guard_closed(plan: Plan, options: RunOptions, run: RunState, prior: Entry | 
         output = cast("Output", node.operator)
         if output.closed is None or prior is None or node.name not in prior.plan:
             continue  # nothing was published
-        if options.full_refresh and not options.reopen:
-            raise Stopped(f"output '{node.name}' has closed periods, which a full refresh would publish again", help="--reopen lets it")
+        if not options.reopen:
+            _require_allowed(node, output, full_refresh=options.full_refresh, erases=erases)
         if options.full_refresh:
             continue
-        if not options.reopen and output.keeps_periods and erases:
-            told = f"output '{node.name}' keeps what it published of closed periods, and an erasure leaves nothing of a record"
-            raise Stopped(told, help="--reopen publishes closed periods again", told=told)
-        if not options.reopen and output.keeps_periods:
-            _require_columns(node, prior, output)
-            booked[node.name] = _booked(run, node, output)
-            continue
-        reopened[node.name] = _reopened(options, run, node, output)
+        if options.reopen or not output.keeps_periods:
+            reopened[node.name] = _reopened(options, run, node, output)
         if not options.reopen:
             _require_columns(node, prior, output)
+            booked[node.name] = _booked(run, node, output) if output.keeps_periods else 0
     return LateChanges(*({name: count for name, count in found.items() if count} for found in (reopened, booked)))
+
+
+def _require_allowed(node: Node, output: Output, *, full_refresh: bool, erases: bool) -> None:
+    """Raise Stopped for runs that cannot leave closed periods as they were published."""
+    if full_refresh:
+        raise Stopped(f"output '{node.name}' has closed periods, which a full refresh would publish again", help="--reopen lets it")
+    if erases and output.keeps_periods:
+        told = f"output '{node.name}' keeps what it published of closed periods, and an erasure leaves nothing of a record"
+        raise Stopped(told, help="--reopen publishes closed periods again", told=told)
 
 
 def _reopened(options: RunOptions, run: RunState, node: Node, output: Output) -> int:
