@@ -12,6 +12,7 @@ from changelog.columns import column
 from changelog.lazy_imports import F, pa, pc, pl
 from operators.source.diff.sides import FEW_KEYS, joined
 from operators.source.request import IngestRequest, InputChanged
+from storage.delta.chosen_rows import InValues
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -89,11 +90,21 @@ class UniqueKeys:
         fresh = self.request.engine.up_to(delta.where((F.col("_op") == 0) & F.col("_error").isNull()).select("_key"), FEW_KEYS)
         if isinstance(fresh, pa.Table) and not fresh.num_rows:
             return
-        others = self.others.where(F.col("_error").isNull()).select(*map(column, ["_key", *self.names]))
-        met = joined(others, fresh, self.request.engine, "left_semi") if isinstance(fresh, pa.Table) else others.join(fresh, "_key", "left_semi")
-        wrong = self.request.engine.to_arrow(met.orderBy("_key"), 1).to_pylist()
+        wrong = self._met(self.others, fresh)
         if wrong:
             raise self._error({**wrong[0], "__n": 2}, self._places(delta, wrong[0]["_key"]))
+
+    def _met(self, others: DataFrame, fresh: pa.Table | DataFrame) -> list[dict[str, Any]]:
+        """Return the first of the others that has one of the fresh keys. Few keys are looked for on the driver, in files whose bounds include them."""
+        names = ["_key", *self.names]
+        if isinstance(fresh, pa.Table) and self.request.prior is not None:
+            keys = fresh.column("_key").unique().sort().to_pylist()
+            found = self.request.prior.chosen(InValues("_key", keys))
+            if found is not None:
+                return list(found.filter(found.column("_error").is_null()).select(names).sort_by("_key").slice(0, 1).to_pylist())
+        good = others.where(F.col("_error").isNull()).select(*map(column, names))
+        met = joined(good, fresh, self.request.engine, "left_semi") if isinstance(fresh, pa.Table) else good.join(fresh, "_key", "left_semi")
+        return list(self.request.engine.to_arrow(met.orderBy("_key"), 1).to_pylist())
 
     def _places(self, delta: DataFrame, key: bytes) -> list[tuple[str, int | None]]:
         """Files and rows of the first records that a delta brings under a key."""

@@ -6,12 +6,12 @@ Many scattered rows lie in nearly every page. Polars decodes whole columns in le
 from __future__ import annotations
 
 import io
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import itemgetter, or_
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from changelog.columns import EPOCH
 from changelog.lazy_imports import np, pa, pl
@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     Bounds: TypeAlias = Mapping[str, tuple[Any, Any]]
     Mask: TypeAlias = NDArray[np.bool_]
 
-__all__ = ["Choice", "FileSpans", "InRanges", "InSpans", "chosen_rows"]
+__all__ = ["Choice", "FileSpans", "InRanges", "InSpans", "InValues", "chosen_rows"]
 
 
 _ANY: Final = (-(1 << 63), (1 << 63) - 1)
+_ENDS: Final[tuple[Literal["left", "right"], ...]] = ("left", "right")
 
 
 class Choice(Protocol):
@@ -78,6 +79,36 @@ class InRanges:
             at = values.search_sorted(ends, "left").to_numpy().astype(np.int64)
             return _between(at[::2], at[1::2], len(values))
         return (ends.search_sorted(values, "right").to_numpy() & 1).astype(np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class InValues:
+    """Rows with a binary column that has one of some values, which ascend."""
+
+    column: str
+    values: Sequence[bytes]
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The column."""
+        return (self.column,)
+
+    def may_choose(self, bounds: Bounds) -> bool:
+        """Return whether a value lies within the bounds of the column."""
+        if self.column not in bounds:
+            return bool(self.values)
+        low, high = bounds[self.column]
+        first = bisect_left(self.values, low)
+        return first < len(self.values) and self.values[first] <= high
+
+    def mask(self, rows: pl.DataFrame) -> Mask:
+        """Return the rows with one of the values. In a sorted file the values are looked up, else each row's value is."""
+        found, wanted = rows[self.column], pl.Series(self.values, dtype=pl.Binary)
+        if found.is_sorted():
+            first, behind = (found.search_sorted(wanted, side).to_numpy().astype(np.int64) for side in _ENDS)
+            return _between(first, behind, len(found))
+        chosen: Mask = found.is_in(wanted.implode()).fill_null(value=False).to_numpy().copy()
+        return chosen
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from changelog.arrow_algebra import fold, remaining
 from storage.delta import changelog_table
 from storage.delta.changelog_table import ChangelogTable
-from storage.delta.chosen_rows import FileSpans, InRanges, InSpans
+from storage.delta.chosen_rows import FileSpans, InRanges, InSpans, InValues
 from storage.delta.data_files import TableFiles
 from storage.engines import Engine
 from storage.errors import StorageError
@@ -49,6 +49,22 @@ def all_rows(history: list[list[Record]]) -> list[Record]:
 
 def told(rows: Any) -> list[str]:
     return sorted(str(sorted((name, value) for name, value in row.items() if name != "_cause")) for row in rows)
+
+
+@examples(60, 12)
+@given(epochs, st.sets(st.binary(max_size=2), max_size=8), st.booleans(), st.integers(1, 3))
+def test_rows_with_one_of_some_values(history: list[list[Record]], values: set[bytes], ordered: bool, at: int) -> None:
+    wanted = values | {row["_key"] for rows in history for row in rows[::3]}
+    with TemporaryDirectory() as place:
+        found = table_of(place, history, ordered=ordered).chosen_arrow(InValues("_key", sorted(wanted)), at)
+    assert told(found.to_pylist()) == told(row for row in all_rows(history) if row["_epoch"] <= at and row["_key"] in wanted)
+
+
+def test_files_beyond_the_values_are_not_read() -> None:
+    choice = InValues("_key", [b"b", b"d"])
+    assert [choice.may_choose({"_key": bounds}) for bounds in ((b"a", b"b"), (b"c", b"c"), (b"d", b"z"), (b"e", b"z"))] == [True, False, True, False]
+    assert choice.may_choose({})
+    assert not InValues("_key", []).may_choose({})
 
 
 @examples(60, 12)
