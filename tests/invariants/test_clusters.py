@@ -282,13 +282,17 @@ JARS = os.environ.get("ERRATA_TEST_S3_JARS", "")
 """A folder with hadoop-aws and what it needs, 690 MB, which no test fetches."""
 
 
+MANY = 150_000
+"""More rows than the driver ever holds, so that the engine reads them from their table."""
+
+
 def many_orders(lake: Lake) -> None:
-    """More rows than are held on the driver, added up."""
+    """Many rows, added up."""
     lake.pipeline(state="state")
     text = lake.folder.text("pipeline.yaml").replace("input: orders", "input: sums")
     sums = "  - { type: aggregate, name: sums, input: orders, config: { group_by: [amount], cxl: 'emit n = count(*)' } }\n"
     lake.folder.write("pipeline.yaml", text + sums)
-    lake.bucket.put("in/a.csv", "id,amount\n" + "".join(f"{id},{id % 7}\n" for id in range(20_000)))
+    lake.bucket.put("in/a.csv", "id,amount\n" + "".join(f"{id},{id % 7}\n" for id in range(MANY)))
 
 
 @pytest.mark.servers
@@ -308,10 +312,10 @@ def test_files_and_the_state_in_a_bucket(here: Cluster, tmp_path: Path, monkeypa
         monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", shlex.join([*words, *SMALL, "pyspark-shell"]))
         lake.folder.engine = here.options
     lake.run()
-    lake.bucket.put("in/a.csv", "id,amount\n" + "".join(f"{id},{id % 7 + id % 2}\n" for id in range(20_000)))
+    lake.bucket.put("in/a.csv", "id,amount\n" + "".join(f"{id},{id % 7 + id % 2}\n" for id in range(MANY)))
     lake.run()
     stop_engines()
-    expected = collections.Counter(str(id % 7 + id % 2) for id in range(20_000))
+    expected = collections.Counter(str(id % 7 + id % 2) for id in range(MANY))
     assert {row["amount"]: int(row["n"]) for row in lake.report()} == expected
     lake.folder.engine = "sail"
     assert not lake.run().committed
@@ -328,4 +332,4 @@ def test_a_connect_server_without_jars_for_a_bucket_ends_a_run_and_the_next_one_
     assert "Apache Spark has no jars for S3" in told
     assert "docs/how-to/deploy.md" in told
     assert lake.run().epoch == 1
-    assert sum(int(row["n"]) for row in lake.report()) == 20_000
+    assert sum(int(row["n"]) for row in lake.report()) == MANY
