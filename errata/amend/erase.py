@@ -7,10 +7,10 @@ and past rows of others lose the erased values. One commit makes both visible, w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 import orjson
 
@@ -205,23 +205,30 @@ def _sources(plan: Plan, wanted: Erasure) -> list[str]:
     sources = {node.name: node for node in plan.of_kind("source")}
     if wanted.source is not None and wanted.source not in sources:
         raise Usage(f"'{wanted.source}' is no source", help=did_you_mean(wanted.source, list(sources)) or f"sources: {', '.join(sources)}")
-    columns = {column for node in sources.values() for column in node.operator.output.data}
-    if unknown := next((name for name in wanted.keep_totals if name not in columns), None):
-        raise Usage(f"no source has the column '{unknown}' of --keep-totals", help=did_you_mean(unknown, sorted(columns)))
-    if both := next((name for name in wanted.keep_totals if name in wanted.key), None):
-        raise Usage(f"--keep-totals would keep '{both}', which names the records")
+    _check_totals(wanted, {column for node in sources.values() for column in node.operator.output.data})
     named = [wanted.source] if wanted.source is not None else list(sources)
     if wanted.where is not None:
         if wanted.source is None and len(sources) > 1:
             raise Usage("--where needs --node SOURCE where there are several sources", help=f"sources: {', '.join(sources)}")
         data_condition(wanted.where, CommittedNode.of(named[0], plan.summary()[named[0]]).data)
         return named
-    found = [name for name in named if all(column in sources[name].operator.output.data for column in wanted.key)]
-    if not found:
-        known = list(dict.fromkeys(column for name in named for column in sources[name].operator.output.data))
-        missing = next((column for column in wanted.key if column not in known), ", ".join(wanted.key))
-        raise Usage(f"no source has the column '{missing}'", help=did_you_mean(missing, known) or f"columns: {', '.join(known)}")
-    return found
+    columns = {name: list(sources[name].operator.output.data) for name in named}
+    return [name for name in named if wanted.key.keys() <= {*columns[name]}] or _no_columns(wanted, columns)
+
+
+def _no_columns(wanted: Erasure, columns: Mapping[str, Sequence[str]]) -> NoReturn:
+    """Raise Usage: no source has the columns of --key."""
+    known = list(dict.fromkeys(column for names in columns.values() for column in names))
+    missing = next((column for column in wanted.key if column not in known), ", ".join(wanted.key))
+    raise Usage(f"no source has the column '{missing}'", help=did_you_mean(missing, known) or f"columns: {', '.join(known)}")
+
+
+def _check_totals(wanted: Erasure, columns: Collection[str]) -> None:
+    """Raise Usage where a column of --keep-totals is in no source, or names the records."""
+    if unknown := next((name for name in wanted.keep_totals if name not in columns), None):
+        raise Usage(f"no source has the column '{unknown}' of --keep-totals", help=did_you_mean(unknown, sorted(columns)))
+    if both := next((name for name in wanted.keep_totals if name in wanted.key), None):
+        raise Usage(f"--keep-totals would keep '{both}', which names the records")
 
 
 @dataclass(slots=True)
@@ -231,7 +238,6 @@ class _Erasing:
     epoch: Epoch
     change: Erase
     scrub: Scrub | None = None
-
     result: RunResult = field(default_factory=lambda: RunResult(exit_code=0))
     files: list[str] = field(default_factory=list)
 

@@ -149,8 +149,7 @@ def ingest(
     counted = _with_columns_that_stand(source, counted, delta, first=before is None)
     _warn_of(warn, _without_records(operator, counted, changes))
     _warn_of(warn, _remarks(operator, files, counted, changes))
-    if made.events is not None:
-        write_events(run.tables.state(source.node.name), made.events, run.epoch)
+    _keep_events(run, source.node, made)
     return delta, _with_lists(run, source.node, counted, made, _unread(lists, changes))
 
 
@@ -173,6 +172,12 @@ def _overwritten(intake: IngestRequest) -> Iterator[str]:
     if not config.asks and config.merge.version_field is None:
         for text in rewritten(config.merge.strategy, intake.delivered):
             yield f"source '{config.name}': {text}"
+
+
+def _keep_events(run: RunState, node: Node, made: IngestResult) -> None:
+    """Store what a source has to remember of its records' versions and operations."""
+    if made.events is not None:
+        write_events(run.tables.state(node.name), made.events, run.epoch)
 
 
 def _warn_of(warn: Callable[[str], object], texts: Iterable[str]) -> None:

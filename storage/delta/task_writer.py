@@ -159,21 +159,27 @@ def _encodings(rows: pa.Table) -> _Encodings:
     sample = pa.concat_tables([rows.slice(start, _SLICE) for start in starts])
     found: dict[str, set[str]] = {name: set() for name in ("dictionaries", "differences", "compressed", "constants")}
     for field in rows.schema:
-        values, kind = sample.column(field.name), field.type
-        plain = not (pa.types.is_binary(kind) or pa.types.is_nested(kind))
-        distinct = pc.count_distinct(values, mode="all").as_py() if plain else sample.num_rows
-        if plain and distinct <= sample.num_rows * (_SHARE_OF_TEXTS if pa.types.is_string(kind) else _SHARE_OF_VALUES):
-            found["dictionaries"].add(field.name)
-            if distinct > sample.num_rows * _SHARE_OF_VALUES or values.nbytes > _SHORT * len(values):
-                found["compressed"].add(field.name)
-            if distinct == 1 and pa.types.is_string(kind):
-                found["constants"].add(field.name)
-        elif pa.types.is_int64(kind) or pa.types.is_timestamp(kind):
-            found["differences"] |= {field.name} if _are_near(values) else set()
-        elif not pa.types.is_floating(kind):
-            found["compressed"].add(field.name)
+        for way in _ways_to_store(sample.column(field.name), field.type):
+            found[way].add(field.name)
     nested = any(pa.types.is_nested(kind) for kind in rows.schema.types)
-    return _Encodings(nested=nested, **{name: frozenset(names) for name, names in found.items()})
+    return _Encodings(nested=nested, **{way: frozenset(names) for way, names in found.items()})
+
+
+def _ways_to_store(values: pa.ChunkedArray, kind: pa.DataType) -> Iterator[str]:
+    """Yield the fields of `_Encodings` that name a column with such values."""
+    plain = not (pa.types.is_binary(kind) or pa.types.is_nested(kind))
+    distinct = pc.count_distinct(values, mode="all").as_py() if plain else len(values)
+    if plain and distinct <= len(values) * (_SHARE_OF_TEXTS if pa.types.is_string(kind) else _SHARE_OF_VALUES):
+        yield "dictionaries"
+        if distinct > len(values) * _SHARE_OF_VALUES or values.nbytes > _SHORT * len(values):
+            yield "compressed"
+        if distinct == 1 and pa.types.is_string(kind):
+            yield "constants"
+    elif pa.types.is_int64(kind) or pa.types.is_timestamp(kind):
+        if _are_near(values):
+            yield "differences"
+    elif not pa.types.is_floating(kind):
+        yield "compressed"
 
 
 def _are_near(values: pa.ChunkedArray) -> bool:

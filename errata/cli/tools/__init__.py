@@ -1,1 +1,1 @@
-"""Commands for people who write pipelines: cases and notebooks, each imported when it is called."""
+"""Commands for people who write pipelines, each imported when it is called: projects, checks, schemas, editors, cases, notebooks."""

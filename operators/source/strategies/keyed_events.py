@@ -49,18 +49,28 @@ def deliver(request: IngestRequest, marks: Callable[[DataFrame], DataFrame], *, 
     parts = _parts(request, again=again)
     parts, splits = in_turn(parts, request.arrivals) if first_wins and request.arrivals else (parts, [])
     keyed = read(request, parts)
-    counted = keyed.records if keyed.rows.table is not None else [request.files.counted(part) for part in parts]
-    now = {record.label: record for record in (*changes.now, *with_earlier_columns(changes.now, counted))}
+    now = _entries(request, parts, keyed)
     events = marks(_with_keys(request, replaced_places(keyed.frame, splits, request.engine)))
-    for text in () if again else _taken_otherwise(request, events, first_wins=first_wins):
-        request.warn(f"source '{request.source.name}': {text}")
+    if not again:
+        _warn_of_other_results(request, events, first_wins=first_wins)
     once = not again and _occur_once(request, keyed)
     if once and not judged and request.prior is None and request.source.deleted is None:
-        return _first_records(request, keyed, tuple(now.values()), sum(part.size for part in parts))
+        return _first_records(request, keyed, now, _size(parts))
     rows = _replayed(request, events, first_wins=first_wins) if again else _netted(request, events, first_wins=first_wins, judged=judged, once=once)
     marked = rows.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(request.fresh_cause)).otherwise(F.lit(request.cause)))
-    bound = None if again or changes.changed else sum(part.size for part in parts)
-    return IngestResult(Rows(request.engine, frame=marked), request.prior is not None, tuple(now.values()), (), bound)
+    return IngestResult(Rows(request.engine, frame=marked), request.prior is not None, now, (), None if again or changes.changed else _size(parts))
+
+
+def _entries(request: IngestRequest, parts: Sequence[Part], records: Keyed) -> tuple[FileRecord, ...]:
+    """Return the entries of all files of the source, after its parts were read."""
+    now = request.changes.now
+    counted = records.records if records.rows.table is not None else [request.files.counted(part) for part in parts]
+    return tuple({record.label: record for record in (*now, *with_earlier_columns(now, counted))}.values())
+
+
+def _size(parts: Sequence[Part]) -> int:
+    """Return the bytes of parts of files."""
+    return sum(part.size for part in parts)
 
 
 def _occur_once(request: IngestRequest, records: Keyed) -> bool:
@@ -111,15 +121,18 @@ def _whole_history(request: IngestRequest) -> Sequence[Part]:
     return whole(request.changes, [replace(record, arrived=request.epoch) if record.path in overwritten | added else record for record in marked])
 
 
-def _taken_otherwise(request: IngestRequest, events: DataFrame, *, first_wins: bool) -> Iterator[str]:
-    """Yield warnings of new records before others that were read, where a run over all files at once would decide differently."""
+def _warn_of_other_results(request: IngestRequest, events: DataFrame, *, first_wins: bool) -> None:
+    """Warn of new records before others that were read, where a run over all files at once would decide differently."""
     late = out_of_turn(request.changes) if request.prior is not None else []
     if late and not first_wins:
-        yield f"{late[0]} stands before files that were read already, and not all of these can be read again: it counts as the latest"
+        request.warn(f"source '{request.source.name}': {late[0]} stands before files that were read already, and not all of these can be read again: it counts as the latest")
     elif late and (passed := _passed_over(request, events)):
         count, file = passed
         records = "a record" if count == 1 else f"{count:,} records"
-        yield f"{file} stands before files that were read already: {records} of known keys passed over, where a run without this state would take them (--full-refresh would not)"
+        request.warn(
+            f"source '{request.source.name}': {file} stands before files that were read already: {records} of known keys passed over,"
+            " where a run without this state would take them (--full-refresh would not)"
+        )  # fmt: skip
 
 
 def _passed_over(request: IngestRequest, events: DataFrame) -> tuple[int, str] | None:
