@@ -202,8 +202,8 @@ def _stored(rows: pa.Table, encodings: _Encodings) -> pa.Table:
 
 
 def _once(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
-    """Return a column of texts with a dictionary of one, where all of them are the same."""
-    if not pc.all(pc.equal(column, column[0])).as_py():
+    """Return a column of texts with a dictionary of one, where all rows have the same text and none is null."""
+    if column.null_count or not pc.all(pc.equal(column, column[0])).as_py():
         return column
     return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(column)), pa.array([column[0].as_py()], column.type))
 

@@ -57,6 +57,26 @@ def test_tables_are_alike(engine: Engine, tmp_path: Path) -> None:
     assert engine.to_arrow(one.read(engine, epochs=(2, 2))).num_rows == 54
 
 
+MANY = 60_000
+"""Rows of a file that is stored as a sample of its rows suggests."""
+
+
+@pytest.mark.parametrize("rare", [None, "other", ""], ids=["null", "other", "empty"])
+@pytest.mark.parametrize("place", [0, 1_000, MANY - 1], ids=["first", "not sampled", "last"])
+def test_a_rare_value_among_equal_ones_stays(engine: Engine, tmp_path: Path, rare: str | None, place: int) -> None:
+    plain = list(range(MANY))
+    texts, ints, errors = ["ingest"] * MANY, [7] * MANY, [None] * MANY
+    texts[place], ints[place], errors[place] = rare, 2**62 if rare else None, rare
+    keys = [number.to_bytes(3, "big") for number in plain]
+    rows = pa.table([[0] * MANY, keys, texts, ints, errors, plain], schema=SCHEMA)
+    made_by = TaskRows(engine.spread(pa.table({"seed": [0]})), lambda batches: (batch for _ in batches for batch in rows.to_batches()))
+    table = ChangelogTable(str(tmp_path / "rare"), COLUMNS)
+    table.create()
+    table.append(Rows(engine, frame=made_by.frame(from_arrow_schema(SCHEMA)), made_by=made_by).without("_row").content, 1)
+    found = table.read_arrow().sort_by("_key")
+    assert {name: found.column(name).to_pylist() for name in ("_cause", "a b", "_error")} == {"_cause": texts, "a b": ints, "_error": errors}
+
+
 def test_a_failing_task_leaves_the_table_as_it_was(engine: Engine, tmp_path: Path) -> None:
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
