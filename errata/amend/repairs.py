@@ -19,7 +19,7 @@ import yaml
 from changelog.lazy_imports import pa
 from cxl.types.types import Type, type_name
 from errata.amend.correct import given_value
-from errata.amend.saved_correction import Saved, append, place_of
+from errata.amend.saved_correction import Saved, append, place_of, says_something
 from errata.core.failures import Usage
 from errata.core.options import RepairNotes
 from errata.inspect.dlq import letters_of
@@ -262,10 +262,7 @@ def _unguarded_text(value: Any) -> str:
 
 def _doubles(new: Sequence[Row], entry: Any) -> bool:
     """Whether an active entry of a file says something about a cell of new ones."""
-    if not isinstance(entry, Mapping) or entry.get("status", "active") != "active" or not isinstance(entry.get("key"), Mapping):
-        return False
-    key, cells = {name: str(value) for name, value in entry["key"].items()}, entry.get("set")
-    return any(one["key"] == key and (not isinstance(cells, Mapping) or any(name in cells for name in one["set"])) for one in new)
+    return any(says_something(entry, one["key"], one["set"]) for one in new)
 
 
 def _of_node(node: Node) -> Target:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -75,7 +75,8 @@ def save(pipeline: LoadedPipeline, correction: Correction, notes: Mapping[str, s
     text = yaml.safe_dump([_entry(operator, row, correction, notes)], sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
     saved = Saved(*place_of(str(node.spec.config.path), pipeline.plan.settings.folder), text)
     if not dry:
-        append(saved, pipeline.plan.settings, lambda entry: _says_something(entry, operator, row, correction))
+        key = {name: cell_text(row[name]) for name in operator.key}
+        append(saved, pipeline.plan.settings, lambda entry: says_something(entry, key, correction.changes))
     return saved
 
 
@@ -199,13 +200,18 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _says_something(entry: Any, operator: Corrections, row: Mapping[str, Any], correction: Correction) -> bool:
-    """Whether an active entry of a file corrects or retracts the cells of a correction."""
+def says_something(entry: Any, key: Mapping[str, str], columns: Collection[str]) -> bool:
+    """Return whether an active entry of a corrections file is about cells of a record.
+
+    Args:
+        entry: The entry as YAML has it.
+        key: The texts of the record's key by column.
+        columns: The columns of the cells; none for the whole record.
+    """
     if not isinstance(entry, Mapping) or entry.get("status", "active") != "active":
         return False
     given = entry.get("key")
-    key = given if isinstance(given, Mapping) else {operator.key[0]: given}
-    if {name: str(value) for name, value in key.items()} != {name: cell_text(row[name]) for name in operator.key}:
+    if {name: str(value) for name, value in (given if isinstance(given, Mapping) else {next(iter(key)): given}).items()} != key:
         return False
     cells = entry.get("set")
-    return not isinstance(cells, Mapping) or not correction.changes or any(name in correction.changes for name in cells)
+    return not isinstance(cells, Mapping) or not columns or any(name in columns for name in cells)

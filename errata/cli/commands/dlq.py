@@ -172,8 +172,11 @@ def _import(console: Console, pipeline: "Pipeline", call: _Call, format: str) ->
     rows = list(pipeline.dlq_import(Path(call.names[0]), notes, dry=words["dry_run"]))
     rows_answer(console, rows, format, REPAIRS, lead=("place", "column", "verdict", "why"))
     refused = sum(row["verdict"] == REFUSED for row in rows)
-    told = NOTHING_CHANGED if words["dry_run"] or refused == len(rows) else "The next run applies them."
-    console.note(f"{plural(len(rows) - refused, 'cell')} can be corrected, {refused:,} cannot. {told}")
+    written = len(rows) - refused
+    if words["dry_run"] or not written:
+        console.note(f"{plural(written, 'cell')} can be corrected, {refused:,} cannot. {NOTHING_CHANGED}")
+    else:
+        console.note(f"{plural(written, 'correction')} written, {refused:,} refused. The next run applies what was written.")
     return Exit.REJECTED if refused else Exit.CLEAN
 
 
