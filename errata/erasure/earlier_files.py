@@ -34,7 +34,7 @@ class EarlierFiles:
     superseded: list[Mapping[str, Any]] = field(default_factory=list)
 
     def cleared(self, before: Entry, rewritten: Entry) -> Entry:
-        """Clear the files of an epoch. Changes are staged anew, any other file that holds a value is removed.
+        """Clear the files of an epoch. Changes are staged anew, any other file that was made of erased records or holds a value is removed.
 
         Args:
             before: The entry that committed the epoch.
@@ -57,10 +57,18 @@ class EarlierFiles:
             return [one]
         if CHANGES in one and before.epoch in self.scrubbed.get(node.name, ()):
             return self._staged_again(node, before, one, place)
-        if Search(self.values).found_in(bytes(store_of(place).content(place))):
+        if place in self.staged.gone or self._had_records(node, before.epoch) or Search(self.values).found_in(bytes(store_of(place).content(place))):
             self.staged.gone[place] = one
             return []
         return [one]
+
+    def _had_records(self, node: Node, epoch: int) -> bool:
+        """Whether a node's live rows of an epoch may be of erased records, or have values of them: a file of these rows has them too, whatever it says."""
+        epochs = self.scrubbed.get(node.name)
+        if not epochs:
+            return False
+        remembers = any(one.operator.remembers for one in self.plan)
+        return min(epochs) <= epoch and (remembers or epoch <= max(epochs))
 
     def _staged_again(self, node: Node, before: Entry, one: Mapping[str, Any], place: Place) -> list[Mapping[str, Any]]:
         made = self.again(node, before)

@@ -1,7 +1,8 @@
 """The values of erased records: what is looked for in tables and files, and what takes their place there.
 
-A text of at least `SHORTEST` characters is found wherever it stands, also inside of other texts and of keys. Shorter texts, numbers and dates say too
-little by themselves: they are found as whole cells of columns with the name that they had.
+A text of at least `SHORTEST` characters is found wherever it stands, also inside of other texts and of keys; where it is a part of somebody else's text
+too, such as "Anna" of "Annabelle", as a whole cell and as a value in JSON. Shorter texts, numbers and dates say too little by themselves: they are found as
+whole cells of columns with the name that they had.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from changelog.keys.encoding import encode_key
 from changelog.lazy_imports import pa, pl
 
 SHORTEST: Final = 4
@@ -28,14 +30,16 @@ class Values:
 
     Attributes:
         texts: Long texts, looked for everywhere.
+        parts: Long texts that other records' texts have in them, looked for as whole cells, as values in JSON and as words.
         cells: By column the short texts, numbers and dates, each as `spelled` says it.
     """
 
     texts: set[str] = field(default_factory=set)
     cells: dict[str, set[str]] = field(default_factory=dict)
+    parts: set[str] = field(default_factory=set)
 
     def __len__(self) -> int:
-        return len(self.texts) + sum(map(len, self.cells.values()))
+        return len(self.texts) + len(self.parts) + sum(map(len, self.cells.values()))
 
     def add(self, name: str, value: Any) -> None:
         """Add a value of a column; of a JSON text the values in it."""
@@ -59,8 +63,12 @@ class Values:
                     self.cells.setdefault(column.name, set()).add(value)
 
     def without(self, others: Values) -> None:
-        """Remove values that others have too."""
+        """Remove values that others have too. Texts that others only have in a text of theirs become `parts`."""
         self.texts -= others.texts
+        self.parts -= others.texts
+        inner = self.texts & others.parts
+        self.texts -= inner
+        self.parts |= inner
         for name, found in others.cells.items():
             self.cells[name] = self.cells.get(name, set()) - found
         self.cells = {name: found for name, found in self.cells.items() if found}
@@ -71,29 +79,54 @@ class Values:
         return sorted({spelling for text in self.texts for spelling in spellings(text)})
 
     def found_in(self, rows: pl.DataFrame, *, skip: Iterable[str] = SYSTEM) -> Values:
-        """The values that some rows hold."""
+        """The values that some rows hold: texts that are whole cells or values in JSON, and as `parts` the ones that are merely inside of others."""
         found, patterns = Values(), self.patterns
         by_spelling = {spelling: text for text in self.texts for spelling in spellings(text)}
         for name in set(rows.columns) - {*skip}:
             column = rows[name]
-            if column.dtype == pl.String and patterns:
-                hits = column.drop_nulls().unique().str.extract_many(patterns, overlapping=True).explode().drop_nulls().unique()
-                found.texts |= {by_spelling[hit] for hit in hits}
-            if name in self.cells and column.dtype != pl.Binary:
-                cells = self.cells[name].intersection(spelled(column).drop_nulls().unique())
-                if cells:
-                    found.cells[name] = cells
+            if column.dtype == pl.Binary:
+                continue
+            cells = spelled(column).drop_nulls().unique()
+            if name in self.cells and (hits := self.cells[name].intersection(cells)):
+                found.cells[name] = hits
+            if column.dtype == pl.String or column.dtype.is_nested():
+                found.texts |= self._whole_in(cells)
+                inner = cells.str.extract_many(patterns, overlapping=True).explode().drop_nulls().unique() if patterns else ()
+                found.parts |= {by_spelling[hit] for hit in inner}
+        found.parts -= found.texts
         return found
+
+    def _whole_in(self, cells: pl.Series) -> set[str]:
+        """The texts that are a whole cell, or a value in the JSON of one."""
+        looked_for = self.texts | self.parts
+        if not looked_for:
+            return set()
+        whole = looked_for.intersection(cells)
+        for cell in cells.filter(cells.str.contains(_JSON) & cells.str.contains_any(_quoted(looked_for))):
+            whole |= looked_for.intersection(leaf for leaf in _leaves(cell) or () if isinstance(leaf, str))
+        return whole
 
     def holding(self, column: pl.Series, *, whole: bool) -> pl.Series:
         """Which cells hold a value. `whole`: also short texts, numbers and dates, which columns of this name had."""
         none = pl.repeat(False, len(column), eager=True)
         if column.dtype == pl.Binary:
-            patterns = [text.encode().hex() for text in self.texts]
-            return column.bin.encode("hex").str.contains_any(patterns).fill_null(value=False) if patterns else none
-        found = column.str.contains_any(self.patterns).fill_null(value=False) if column.dtype == pl.String and self.texts else none
+            patterns = [text.encode().hex(" ") for text in self.texts] + [_in_key(text).hex(" ") for text in self.parts]
+            digits = column.bin.encode("hex").str.replace_all("(..)", "$1 ")
+            return digits.str.contains_any(patterns).fill_null(value=False) if patterns else none
+        found = none
+        if column.dtype == pl.String or column.dtype.is_nested():
+            found = self._texts_in(spelled(column))
         if whole and column.name in self.cells:
             found = found | spelled(column).is_in(list(self.cells[column.name])).fill_null(value=False)
+        return found
+
+    def _texts_in(self, cells: pl.Series) -> pl.Series:
+        found = pl.repeat(False, len(cells), eager=True)
+        if self.texts:
+            found = found | cells.str.contains_any(self.patterns).fill_null(value=False)
+        if self.parts:
+            found = found | cells.is_in([*self.parts]).fill_null(value=False)
+            found = found | (cells.str.contains(_JSON) & cells.str.contains_any(_quoted(self.parts))).fill_null(value=False)
         return found
 
     def numbers(self) -> set[str]:
@@ -101,11 +134,27 @@ class Values:
         return {cell for found in self.cells.values() for cell in found if _NUMBER.fullmatch(cell)}
 
     def blanked(self, text: str) -> str:
-        """A text with `ERASED` in the place of each value."""
-        return re.sub("|".join(map(re.escape, sorted(self.patterns, key=len, reverse=True))), ERASED, text) if self.texts else text
+        """A text with `ERASED` in the place of each value; of `parts` where they are words."""
+        return self._blank.sub(ERASED, text) if self.texts or self.parts else text
+
+    @property
+    def _blank(self) -> re.Pattern[str]:
+        words = (rf"(?<!\w){re.escape(part)}(?!\w)" for part in sorted(self.parts, key=len, reverse=True))
+        return re.compile("|".join([*map(re.escape, sorted(self.patterns, key=len, reverse=True)), *words]))
 
 
 _NUMBER: Final = re.compile(r"-?\d+(\.\d+)?")
+_JSON: Final = r'^[\[{"]'
+
+
+def _quoted(texts: Iterable[str]) -> list[str]:
+    """The spellings of texts as values in JSON."""
+    return sorted({json.dumps(text, ensure_ascii=plain) for text in texts for plain in (False, True)})
+
+
+def _in_key(text: str) -> bytes:
+    """A text that is a column of a key, as `changelog.keys.encoding` has it."""
+    return encode_key([text], ["string"])
 
 
 def spelled(column: pl.Series) -> pl.Series:

@@ -147,7 +147,8 @@ def contents(file: Path) -> Iterator[bytes]:
     yield content
     if content[:4] == b"PAR1":
         for column in pq.read_table(io.BytesIO(content)).columns:
-            yield b"\0".join(value if isinstance(value, bytes) else str(value).encode() for value in column.to_pylist() if value is not None)
+            cells = (value if isinstance(value, bytes) else str(value).encode() for value in column.to_pylist() if value is not None)
+            yield b"\0" + b"\0".join(cells) + b"\0"
     elif content[:2] == b"\x1f\x8b":
         yield gzip.decompress(content)
     elif content[:4] == b"\x28\xb5\x2f\xfd":

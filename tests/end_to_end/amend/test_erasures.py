@@ -315,3 +315,52 @@ def totals(folder: Folder) -> list[dict[str, Any]]:
     for row in rows:
         row["names"] = [name for name in row["names"] or () if name is not None] or None
     return rows
+
+
+NEIGHBOURS = """\
+pipeline: { name: small }
+nodes:
+  - type: source
+    name: orders
+    config:
+      name: orders
+      type: csv
+      path: in/orders.csv
+      merge: { strategy: snapshot, primary_key: [id] }
+      schema: [{ name: id, type: int }, { name: customer, type: string }, { name: region, type: string }, { name: amount, type: int }]
+  - type: aggregate
+    name: regions
+    input: orders
+    config:
+      group_by: [region]
+      cxl: emit names = collect(customer)
+  - { type: output, name: report, input: regions, config: { name: report, type: json, path: "out/report-{epoch}.json" } }
+  - { type: output, name: amounts, input: orders, config: { name: amounts, type: csv, path: "out/amounts-{epoch}.csv", exclude: [customer, region] } }
+"""
+
+
+@pytest.fixture(scope="module")
+def neighbours(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    """A history in which the name of a record is a part of another one's, and files of earlier epochs have nothing but its number."""
+    folder = Folder(tmp_path_factory.mktemp("neighbours"))
+    folder.write("pipeline.yaml", NEIGHBOURS)
+    folder.write("in/orders.csv", "id,customer,region,amount\n1,Anna,north,91237\n2,Annabelle,north,5\n3,Bert,north,7\n")
+    folder.run()
+    folder.write("in/orders.csv", "id,customer,region,amount\n1,Anna,north,91237\n2,Annabelle,north,6\n3,Bert,north,7\n4,Bert,south,1\n")
+    folder.run()
+    folder.write("in/orders.csv", "id,customer,region,amount\n2,Annabelle,north,6\n3,Bert,north,7\n4,Bert,south,1\n")
+    folder.load().erase(replace(ANNA, key={"customer": "Anna"}), SAIL)
+    return folder
+
+
+def test_a_name_that_is_a_part_of_another_one_leaves(neighbours: Folder) -> None:
+    for epoch in (1, 2):
+        assert next(iter(neighbours.load().show("regions", epoch)))["names"] is None
+    assert next(iter(neighbours.load().show("regions")))["names"] == ["Annabelle", "Bert"]
+    assert holding(neighbours.path, ['"Anna"', "\0Anna\0"]) == []
+    assert command("verify", str(neighbours.path / "pipeline.yaml"))[0] == 0
+
+
+def test_files_of_earlier_epochs_that_hold_but_numbers_of_a_record_leave(neighbours: Folder) -> None:
+    assert holding(neighbours.path, ["91237"]) == []
+    assert sorted(file.name for file in (neighbours.path / "out").iterdir()) == ["amounts-3.csv", "report-3.json"]
