@@ -28,12 +28,12 @@ def test_the_end_of_a_run_tells_what_changed_in_each_output(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     assert main(["init", "-q"]) == 0
     assert main(["run", "pipeline.yaml"]) == 2
-    assert capsys.readouterr().err.splitlines()[-2] == "report: 4 new"
+    assert capsys.readouterr().err.splitlines()[-3] == "report: 4 new"
     orders = Path("data/orders.csv")
     orders.write_text(orders.read_text().replace("120.50", "99.50").replace("1005,apac", "1005,us"))
     assert main(["run", "pipeline.yaml", "--events", "jsonl"]) == 2
     output, errors = capsys.readouterr()
-    assert errors.splitlines()[-2] == "report: 1 corrected, 1 gone, 1 new; 2 of 4 delivered rows differ"
+    assert errors.splitlines()[-3] == "report: 1 corrected, 1 gone, 1 new; 2 of 4 delivered rows differ"
     ended = json.loads(output.splitlines()[-1])
     assert ended["outputs"] == [{"node": "report", "added": 1, "removed": 1, "corrected": 1, "delivered": 4}]
     assert main(["run", "pipeline.yaml"]) == 2
