@@ -43,6 +43,7 @@ Row = Mapping[str, Any]
 SOURCE_STATE: Final = ("errata", "errata/epoch")
 """The source of the data and the kind of its state, in blocks."""
 _ALIAS: Final = re.compile(r"([A-Za-z0-9]+(-[A-Za-z0-9]+)*/)?[A-Za-z0-9]+([-.][A-Za-z0-9]+)*")
+_OF_ONE: Final = {"were": "was", "have": "has", "are": "is"}
 _BORN: Final = "_born"
 """The epoch that brought a row's image in."""
 
@@ -263,7 +264,7 @@ class _Export:
         to = first if run == progress.run else self.reading.last
         self._add_difference(writer, to)
         if run == progress.run:
-            return f"epochs {progress.epoch + 1} to {to} {why}: their changes are one block, each as -R and +A"
+            return f"{_epochs(progress.epoch + 1, to, why or '')} changes are one block, each as -R and +A"
         return f"the state has another history than the dataset, whose epoch {progress.epoch} it does not know: the difference to epoch {to} is one block, as -R and +A"
 
     def _add_difference(self, writer: _Writer, epoch: int) -> None:
@@ -373,6 +374,14 @@ class _Writer:
             offsets = pa.arange(following, following + piece.num_rows).cast(pa.uint64())
             following += piece.num_rows
             yield pa.RecordBatch.from_arrays([offsets, *piece.columns[1:]], schema=self.export.schema)
+
+
+def _epochs(first: int, last: int, why: str) -> str:
+    """Some epochs, or one, and what happened to them."""
+    if first < last:
+        return f"epochs {first} to {last} {why}: their"
+    verb, _, rest = why.partition(" ")
+    return f"epoch {last} {_OF_ONE[verb]} {rest}: its"
 
 
 def _small(type_: pa.DataType) -> pa.DataType:

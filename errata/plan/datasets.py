@@ -18,7 +18,7 @@ from storage.errors import StorageError
 from storage.files.discovery import FileStat
 from storage.files.errors import InputError
 from storage.files.stores import store_of
-from storage.odf.chain import HEAD, Chain, Slice, damaged, follow
+from storage.odf.chain import HEAD, Chain, Slice, damaged, follow, too_long
 from storage.odf.columns import Vocabulary
 from storage.odf.dataset import DatasetFolder
 from storage.odf.slices import check_slice, first_taking_back
@@ -71,7 +71,14 @@ class Dataset:
         if publisher is None or copy is None:
             return
         try:
-            with client.Pull(publisher, publisher.url, lambda body: ()).objects() as read:
+            with client.Pull(publisher, publisher.url, lambda body: ()).objects() as get:
+
+                def read(key: str, most: int) -> bytes:
+                    content = get(key, most)
+                    if content is None:
+                        raise too_long(publisher.url, key, most)
+                    return content
+
                 DatasetFolder(copy).mirror(read, publisher.url)
         except InputError as error:
             raise StorageFailed(f"source '{self.source.name}': {error}") from error
@@ -81,14 +88,19 @@ class Dataset:
     def _place(self, key: str) -> Place:
         return self.places / f"{self.path}/{key}"
 
-    def _read(self, key: str) -> bytes:
+    def _read(self, key: str, most: int) -> bytes:
         place = self._place(key)
-        if not isinstance(place, ObjectPath):
-            return bytes(store_of(place).content(place))
-        found = place.bucket.small(place.key)  # what a process keeps of an object may be an older head
-        if found is None:
-            raise FileNotFoundError(place.uri)
-        return found[0]
+        if isinstance(place, ObjectPath):
+            found = place.bucket.small(place.key, most)  # what a process keeps of an object may be an older head
+            if found is None:
+                raise FileNotFoundError(place.uri)
+            content, size = found[0], found[1].size
+        else:
+            size = store_of(place).size(place)
+            content = bytes(store_of(place).content(place)) if size <= most else b""
+        if size > most:
+            raise too_long(self.name, key, most)
+        return content
 
     def chain(self) -> Chain | None:
         """The chain of its blocks; None where there is no dataset yet, and the source says that this may be. Raises StorageFailed, InputError (E660), StorageError, OSError."""

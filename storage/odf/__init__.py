@@ -7,6 +7,7 @@
     columns         the columns of a dataset as its schema and as Arrow's
     chain           blocks, from the head to the seed, checked
     slices          Parquet files of op rows
+    live_rows       the rows that are live after all blocks, and the difference to others
     dataset         a directory that is written
 
 A dataset is an append-only stream of op rows. Each block names the one before by its hash.

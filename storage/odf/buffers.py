@@ -26,6 +26,8 @@ _MOMENT: Final = struct.Struct("<iHxxII")
 _WORD: Final = struct.Struct("<I")
 _DEEPEST: Final = 64
 """Tables within tables; a type has no more levels than that."""
+_SHARED_TEXT: Final = 64
+"""Bytes of a text that count as one more content."""
 
 
 class DamagedBuffer(Exception):
@@ -41,6 +43,25 @@ class Field:
     slot: int
     many: bool = False
     optional: bool = False
+
+
+class _Buffer(bytes):
+    """A buffer, and how many tables, texts and items may still be read of it. It may share them, but not so that they unfold to more than its own bytes."""
+
+    left: int
+
+    @classmethod
+    def of(cls, data: bytes) -> _Buffer:
+        """A buffer before anything was read."""
+        made = cls(data)
+        made.left = len(data) // 4
+        return made
+
+    def spend(self, number: int) -> None:
+        """Count what is read. Raises ValueError where it is more than a buffer of this length has."""
+        self.left -= number
+        if self.left < 0:
+            raise ValueError("its tables share others so often that they unfold to more than it has bytes")
 
 
 class Schema:
@@ -102,15 +123,17 @@ class Schema:
 
     def decode(self, name: str, data: bytes) -> dict[str, Any]:
         """The fields of a table, without absent ones. An absent number that is not optional is 0. Raises DamagedBuffer."""
+        buffer = _Buffer.of(data)
         try:
-            return self._read(name, data, _at(data, 0), 0)
+            return self._read(name, buffer, _at(buffer, 0), 0)
         except (struct.error, IndexError, UnicodeDecodeError, ValueError, OverflowError) as wrong:
             raise DamagedBuffer(f"it is no {name} of the schema: {wrong}") from wrong
 
-    def _read(self, name: str, data: bytes, start: int, depth: int) -> dict[str, Any]:
+    def _read(self, name: str, data: _Buffer, start: int, depth: int) -> dict[str, Any]:
         if depth > _DEEPEST:
             raise ValueError("its tables are too deep")
-        places = _places(data, start)
+        data.spend(1)
+        places = _places(data, start, max((one.slot + 1 for one in self.tables[name]), default=0))
         found: dict[str, Any] = {}
         for one in self.tables[name]:
             at, kind = places.get(one.slot), places.get(one.slot - 1)
@@ -123,7 +146,7 @@ class Schema:
                 found[one.name] = 0
         return found
 
-    def _value(self, field: Field, data: bytes, at: int, depth: int) -> Any:
+    def _value(self, field: Field, data: _Buffer, at: int, depth: int) -> Any:
         if field.kind in _NUMBERS:
             return struct.unpack_from(_NUMBERS[field.kind][0], data, at)[0]
         if field.kind == "time":
@@ -136,16 +159,17 @@ class Schema:
             raise IndexError("a list is longer than the buffer")
         return [self._content(field.kind, data, _at(data, target + 4 + 4 * index), depth) for index in range(count)]
 
-    def _content(self, kind: str, data: bytes, target: int, depth: int) -> Any:
+    def _content(self, kind: str, data: _Buffer, target: int, depth: int) -> Any:
         if kind not in ("text", "bytes"):
             return self._read(kind, data, target, depth)
         (length,) = _WORD.unpack_from(data, target)
+        data.spend(1 + length // _SHARED_TEXT)
         content = data[target + 4 : target + 4 + length]
         if len(content) < length:
             raise IndexError("a text is longer than the buffer")
         return content.decode() if kind == "text" else content
 
-    def _choice(self, union: str, number: int, data: bytes, target: int, depth: int) -> tuple[str, dict[str, Any]]:
+    def _choice(self, union: str, number: int, data: _Buffer, target: int, depth: int) -> tuple[str, dict[str, Any]]:
         """The table of a union by its number; without fields where the schema leaves them out."""
         names = self.unions[union]
         if number > len(names):
@@ -154,13 +178,13 @@ class Schema:
         return name, self._read(name, data, target, depth) if name in self.tables else {}
 
 
-def _places(data: bytes, start: int) -> dict[int, int]:
-    """Where the fields of a table are, by their slots; absent ones are left out."""
+def _places(data: bytes, start: int, slots: int) -> dict[int, int]:
+    """Where the first fields of a table are, by their slots; absent ones are left out."""
     fields = start - int(struct.unpack_from("<i", data, start)[0])
     if not 0 <= fields <= len(data) - 4:
         raise IndexError("the list of fields is outside of the buffer")
     (size,) = struct.unpack_from("<H", data, fields)
-    places = struct.unpack_from(f"<{max(0, size // 2 - 2)}H", data, fields + 4)
+    places = struct.unpack_from(f"<{min(slots, max(0, size // 2 - 2))}H", data, fields + 4)
     return {slot: start + place for slot, place in enumerate(places) if place}
 
 

@@ -18,18 +18,24 @@ from storage.odf.columns import Vocabulary
 from storage.odf.layout import read_block
 from storage.odf.multiformats import SHA3_256, Multihash, dataset_id, sha3_of
 
-__all__ = ["HEAD", "Block", "Chain", "Slice", "damaged", "follow", "head_of"]
+__all__ = ["HEAD", "LONGEST_HEAD", "Block", "Chain", "Slice", "damaged", "follow", "head_of", "too_long"]
 
 HEAD: Final = "refs/head"
+LONGEST_HEAD: Final = 200
 _LONGEST_BLOCK: Final = 16 << 20
 
-Read = Callable[[str], bytes]
-"""Gives the object of a key such as `refs/head`. Raises OSError and StorageError."""
+Read = Callable[[str, int], bytes]
+"""Gives the object of a key such as `refs/head`. The number is the most bytes that it may have: of a longer one nothing is read. Raises InputError (E660), OSError and StorageError."""
 
 
 def damaged(place: str, reason: str) -> InputError:
     """The error (E660) of a dataset that is not as ODF's specification has it."""
     return InputError(place, f"E660: the dataset is damaged: {reason}")
+
+
+def too_long(place: str, key: str, most: int) -> InputError:
+    """The error (E660) of an object that is longer than it can be."""
+    return damaged(place, f"{key} has more than {most:,} bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +104,7 @@ class Chain:
 def head_of(read: Read, place: str) -> str:
     """The hash of the last block. Raises InputError (E660), OSError and StorageError."""
     try:
-        text = read(HEAD).decode("ascii").strip()
+        text = read(HEAD, LONGEST_HEAD).decode("ascii").strip()
         return str(Multihash.parse(text))
     except (UnicodeDecodeError, ValueError) as wrong:
         raise damaged(place, f"{HEAD} is no hash: {wrong}") from None
@@ -115,10 +121,10 @@ class _Walk:
     def block(self, name: str) -> Block:
         """A block by the hash that names it. Raises InputError (E660)."""
         try:
-            data = self.read(f"blocks/{name}")
+            data = self.read(f"blocks/{name}", _LONGEST_BLOCK)
         except (FileNotFoundError, StorageError) as missing:
             raise damaged(self.place, f"block {name} is not there") from missing
-        if len(data) > _LONGEST_BLOCK or str(sha3_of(data)) != name:
+        if str(sha3_of(data)) != name:
             raise damaged(self.place, f"block {name} has another content than its name says")
         try:
             told = read_block(data)

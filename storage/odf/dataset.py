@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from storage import durable
 from storage.files.errors import OutputError
-from storage.odf.chain import HEAD, Chain, damaged, follow
+from storage.odf.chain import HEAD, LONGEST_HEAD, Chain, Read, damaged, follow, too_long
 from storage.odf.layout import encoded_block
 from storage.odf.multiformats import Multihash, sha3_of
 from storage.odf.slices import WrittenSlice, check_slice, write_slice
@@ -32,9 +32,12 @@ class DatasetFolder:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def read(self, key: str) -> bytes:
-        """An object. Raises OSError."""
-        return (self.root / key).read_bytes()
+    def read(self, key: str, most: int) -> bytes:
+        """An object. Raises OSError, and InputError (E660) for one with more than `most` bytes."""
+        file = self.root / key
+        if file.stat().st_size > most:
+            raise too_long(str(self.root), key, most)
+        return file.read_bytes()
 
     def chain(self) -> Chain | None:
         """What the dataset says; None where there is none yet. Raises OutputError (E662) for a folder with something else, InputError (E660), OSError."""
@@ -80,10 +83,10 @@ class DatasetFolder:
 
     def call(self, alias: str) -> None:
         """Write the name under which the dataset is known."""
-        if not (self.root / "info/alias").exists() or self.read("info/alias") != alias.encode():
+        if not (self.root / "info/alias").exists() or (self.root / "info/alias").read_bytes() != alias.encode():
             self._write("info/alias", alias.encode())
 
-    def mirror(self, read: Callable[[str], bytes], place: str) -> None:
+    def mirror(self, read: Read, place: str) -> None:
         """Bring a dataset that lies elsewhere to this folder: what the folder lacks of its blocks and data, then the head.
 
         Args:
@@ -94,14 +97,14 @@ class DatasetFolder:
             InputError: The dataset is damaged (E660), or cannot be read.
         """
         self.prepare()
-        head = read(HEAD)
-        if (self.root / HEAD).exists() and self.read(HEAD) == head:
+        head = read(HEAD, LONGEST_HEAD)
+        if (self.root / HEAD).exists() and (self.root / HEAD).read_bytes() == head:
             return
 
-        def block(key: str) -> bytes:
+        def block(key: str, most: int) -> bytes:
             if key == HEAD or (self.root / key).exists():
-                return head if key == HEAD else self.read(key)
-            content = read(key)
+                return head if key == HEAD else self.read(key, most)
+            content = read(key, most)
             if str(sha3_of(content)) != key.rpartition("/")[2]:
                 raise damaged(place, f"{key} has another content than its name says")
             self._write(key, content)
@@ -109,7 +112,7 @@ class DatasetFolder:
 
         for one in follow(block, place).slices:
             if not (self.root / one.key).exists():
-                content = read(one.key)
+                content = read(one.key, one.size)
                 check_slice(content, one, place)
                 self._write(one.key, content)
         self._write(HEAD, head)

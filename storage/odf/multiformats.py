@@ -17,6 +17,8 @@ ARROW0_SHA3_256: Final = 0x300016
 """The logical hash of rows (ODF's RFC-002)."""
 METADATA_BLOCK: Final = 0x400000
 ED25519_PUBLIC: Final = 0xED
+_LONGEST_TEXT: Final = 200
+"""Characters of a text; hashes and identities have fewer. Base 58 takes time with the square of them."""
 _BASE58: Final = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 
@@ -92,6 +94,8 @@ def to_multibase(content: bytes) -> str:
 
 def from_multibase(text: str) -> bytes:
     """The bytes of a text in one of the bases that the specification calls final. Raises ValueError."""
+    if len(text) > _LONGEST_TEXT:
+        raise ValueError(f"a multibase text has at most {_LONGEST_TEXT} characters, and '{text[:20]}…' has {len(text):,}")
     read = _BASES.get(text[:1])
     if read is None:
         raise ValueError(f"'{text[:80]}' is in no base that is known")

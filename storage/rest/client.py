@@ -78,6 +78,7 @@ class Pull:
     _number: int = 0
     _asks_for: str = "page"
     _ends: float = 0.0
+    _longest: int | None = None
 
     def pages(self) -> Iterator[Page]:
         """The pages in order. If a setting leaves pages out, `capped` is its name afterwards."""
@@ -101,17 +102,24 @@ class Pull:
             self.capped = "max_records" if total > self._most() else None
 
     @contextmanager
-    def objects(self) -> Iterator[Callable[[str], bytes]]:
-        """Give what gets objects below the URL by their keys, within the limits of the pull; it may be called `max_pages` times."""
+    def objects(self) -> Iterator[Callable[[str, int], bytes | None]]:
+        """Give what gets objects below the URL by their keys, within the limits of the pull; it may be called `max_pages` times.
+
+        Of an object with more bytes than its second argument says it gives None, and reads no further.
+        """
         self._ends, self._asks_for = self.clock() + self.settings.max_seconds, "object"
         base = self._parsed(f"{self.settings.url.rstrip('/')}/")
         with Connections(self.clock) as connections:
 
-            def got(key: str) -> bytes:
+            def got(key: str, most: int) -> bytes | None:
                 if self._number >= self.settings.max_pages:
                     raise InputError(self.name, f"more than max_pages ({self.settings.max_pages}) objects: raise it if that is right")
                 self._number += 1
-                return self._answer(connections, str(self._inside(base, key)), {}).body
+                self._longest = most
+                try:
+                    return self._answer(connections, str(self._inside(base, key)), {}).body
+                except TooLong:
+                    return None
 
             yield got
 
@@ -210,12 +218,15 @@ class Pull:
 
     def _once(self, connections: Connections, url: httpx.URL, conditions: Mapping[str, str]) -> Answer:
         seconds = min(self.settings.timeout_secs, self._time_left())
+        left = self.settings.max_bytes - self.size
         port = url.port or (443 if url.scheme == "https" else 80)
         try:
             address = address_of(url.raw_host.decode(), port, allow_private=self.settings.allow_private)
             headers = {**self.settings.auth.headers(), **conditions}
-            answer = connections.get(url, address, headers, deadline=self.clock() + seconds, most=self.settings.max_bytes - self.size)
+            answer = connections.get(url, address, headers, deadline=self.clock() + seconds, most=left if self._longest is None else min(left, self._longest))
         except TooLong:
+            if self._longest is not None and self._longest < left:
+                raise
             raise self._wrong(f"more than {self.settings.max_bytes:,} bytes: raise max_bytes if that is right") from None
         except (AddressRefused, Unreadable) as refused:
             raise self._wrong(str(refused)) from None

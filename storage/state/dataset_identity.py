@@ -39,6 +39,8 @@ def _make(place: Place) -> None:
     key = import_module("cryptography.hazmat.primitives.asymmetric.ed25519").Ed25519PrivateKey.generate()
     public = key.public_key().public_bytes_raw()
     told = {"dataset_id": dataset_id(varint(ED25519_PUBLIC) + public), "public_key": public.hex(), "private_key": key.private_bytes_raw().hex()}
+    if isinstance(place, Path):
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     store = store_of(place)
     staged = store.staging(place)
     staged.touch(mode=0o600)

@@ -128,12 +128,13 @@ class Bucket:
 
         return self._asked(key, read) if end > start else b""
 
-    def small(self, key: str) -> tuple[bytes, Facts] | None:
-        """The content of a small object and its facts; None where there is none."""
+    def small(self, key: str, most: int | None = None) -> tuple[bytes, Facts] | None:
+        """The content of a small object and its facts; None where there is none. Of an object with more than `most` bytes none is read."""
 
         def read(client: Any) -> tuple[bytes, Facts]:
             found = obstore.get(client, key)
-            return bytes(found.bytes()), Facts.of(found.meta)
+            facts = Facts.of(found.meta)
+            return bytes(found.bytes()) if most is None or facts.size <= most else b"", facts
 
         return self._found(key, read)
 

@@ -37,9 +37,9 @@ class BucketInMemory(Bucket):
         found = Bucket.facts(self, key)
         return None if found is None else self._shifted(found)
 
-    def small(self, key: str) -> tuple[bytes, Facts] | None:
+    def small(self, key: str, most: int | None = None) -> tuple[bytes, Facts] | None:
         """The content of an object."""
-        found = Bucket.small(self, key)
+        found = Bucket.small(self, key, most)
         return None if found is None else (found[0], self._shifted(found[1]))
 
     def _shifted(self, facts: Facts) -> Facts:

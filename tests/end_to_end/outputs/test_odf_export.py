@@ -256,7 +256,7 @@ def test_erased_records_are_taken_back(tmp_path: Path) -> None:
         assert command("erase", "pipeline.yaml", "--node", "orders", "--where", "id == 3", "--reason", "request 17")[0] == 0
     done = export(folder)
     assert [row["kind"] for row in done.added] == ["difference"]
-    assert "have lost erased records" in str(done.note)
+    assert "epoch 3 has lost erased records: its changes are one block" in str(done.note)
     check(tmp_path / "published")
     assert folded(tmp_path / "published") == live(folder, "orders")
     export(folder, directory="fresh")
@@ -306,3 +306,4 @@ def test_the_command_says_what_it_wrote(tmp_path: Path) -> None:
         code, _, told = command("export", "odf", "pipeline.yaml", "orders", "other", "--name", "no name")
         assert (code, "'no name' is no name of a dataset" in told) == (64, True)
     assert (tmp_path / ".errata/writer/identities/orders.json").stat().st_mode & 0o77 == 0
+    assert (tmp_path / ".errata/writer/identities").stat().st_mode & 0o77 == 0

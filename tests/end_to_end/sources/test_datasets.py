@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -149,6 +150,8 @@ DAMAGES: list[tuple[Callable[[Dataset], object], str]] = [
     (cut_data, "bytes, and its block says"),
     (lambda one: (one.root / "blocks" / one.blocks[1]).unlink(), "is not there"),
     (lambda one: (one.root / "refs/head").write_text("nonsense"), "refs/head is no hash"),
+    (lambda one: (one.root / "refs/head").write_text("z" + "2" * 200), "refs/head has more than 200 bytes"),
+    (lambda one: os.truncate(one.root / "blocks" / one.blocks[-1], 20 << 20), "has more than 16,777,216 bytes"),
     (lambda one: one.add(("SetInfo", {}), sequence_number=9), "has number 3 and stands before block 9"),
     (lambda one: one.add(("Seed", {"dataset_id": bytes(34)})), "the first block, and no other, is a seed"),
     (lambda one: one.add(("AddData", {"prev_offset": 7})), "follows offset 7, and the data before ends at 2"),
@@ -211,6 +214,11 @@ def test_a_dataset_on_a_web_server_is_copied_as_far_as_it_is_new(tmp_path: Path)
         assert asked == ["/feed/refs/head", f"/feed/blocks/{dataset.blocks[-1]}", f"/feed/data/{added.name}"]
         assert amounts(folder) == {"1": "9.5", "3": "3.5", "4": "4.5"}
         assert not folder.violations()
+        head = (dataset.root / "refs/head").read_text()
+        (dataset.root / "refs/head").write_text("z" + "2" * 5000)
+        with pytest.raises(StorageFailed, match="E660: the dataset is damaged: refs/head has more than 200 bytes"):
+            folder.run()
+        (dataset.root / "refs/head").write_text(head)
         broken = dataset.append([{"op": 0, "id": 9, "amount": 1.0}], DATA)
         broken.write_bytes(broken.read_bytes()[:-1] + b"!")
         with pytest.raises(StorageFailed, match=r"E660: the dataset is damaged: data/.* has another content"):

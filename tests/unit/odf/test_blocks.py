@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from contextlib import suppress
 from datetime import UTC, datetime
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -137,6 +138,57 @@ def test_events_that_are_not_read_keep_their_name() -> None:
 def test_other_envelopes_are_refused(kind: int, version: int, said: str) -> None:
     with pytest.raises(DamagedBuffer, match=said):
         read_block(SCHEMA.encode("Manifest", {"kind": kind, "version": version, "content": b""}))
+
+
+def shared(levels: int) -> bytes:
+    """A block with structs in structs: each has four fields, and these are one table."""
+    builder = import_module("flatbuffers").Builder(1024)
+    number = {name: at + 1 for at, name in enumerate(SCHEMA.unions["DataType"])}
+    name = builder.CreateString("a")
+    builder.StartObject(0)
+    type_, kind = builder.EndObject(), number["Bool"]
+    for _ in range(levels):
+        builder.StartObject(4)
+        builder.PrependUint8Slot(1, kind, 0)
+        builder.PrependUOffsetTRelativeSlot(2, type_, 0)
+        builder.PrependUOffsetTRelativeSlot(0, name, 0)
+        field_ = builder.EndObject()
+        builder.StartVector(4, 4, 4)
+        for _ in range(4):
+            builder.PrependUOffsetTRelative(field_)
+        fields = builder.EndVector()
+        builder.StartObject(1)
+        builder.PrependUOffsetTRelativeSlot(0, fields, 0)
+        type_, kind = builder.EndObject(), number["Struct"]
+    builder.Finish(type_)
+    return bytes(builder.Output())
+
+
+@pytest.mark.parametrize("levels", [6, 20])
+def test_tables_that_share_others_do_not_unfold_without_end(levels: int) -> None:
+    """20 levels of four are 4 ** 20 fields."""
+    with pytest.raises(DamagedBuffer, match="share others so often"):
+        SCHEMA.decode("Struct", shared(levels))
+
+
+def test_a_text_that_many_share_is_read_so_often_only_as_it_could_stand_there() -> None:
+    builder = import_module("flatbuffers").Builder(1 << 20)
+    text = builder.CreateString("a" * 100_000)
+    builder.StartVector(4, 50_000, 4)
+    for _ in range(50_000):
+        builder.PrependUOffsetTRelative(text)
+    texts = builder.EndVector()
+    builder.StartObject(2)
+    builder.PrependUOffsetTRelativeSlot(1, texts, 0)
+    builder.Finish(builder.EndObject())
+    with pytest.raises(DamagedBuffer, match="share others so often"):
+        SCHEMA.decode("SetInfo", bytes(builder.Output()))
+
+
+def test_a_wide_schema_is_within_the_limit() -> None:
+    fields = [field("", ("Struct", {"fields": [field("a", ("Bool", {}))] * 3})) for _ in range(2000)]
+    block = {"system_time": NOON, "sequence_number": 1, "event": ("SetDataSchema", {"schema": {"fields": fields}})}
+    assert read_block(encoded_block(block)) == block
 
 
 @pytest.mark.property

@@ -33,6 +33,12 @@ def test_other_texts_are_refused(text: str) -> None:
         from_multibase(text)
 
 
+@pytest.mark.parametrize("base", "fzbBmuU")
+def test_a_long_text_is_refused_before_it_is_decoded(base: str) -> None:
+    with pytest.raises(ValueError, match="at most 200 characters"):
+        from_multibase(base + "2" * 200)
+
+
 @pytest.mark.parametrize("content", [b"", b"\x16", b"\x16\x20", b"\x16\x21" + bytes(32), b"\xff" * 12])
 def test_other_hashes_are_refused(content: bytes) -> None:
     with pytest.raises(ValueError, match=r"number|bytes"):
