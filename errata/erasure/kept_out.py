@@ -17,7 +17,7 @@ from changelog.lazy_imports import F, pa, pl
 from changelog.ops import Op
 from changelog.rows import Rows
 from cxl.types.types import Kind
-from errata.erasure.record import KEPT_OUT, keyed_hash, known_key
+from errata.erasure.record import KEPT_OUT, keyed_hash, made_key
 from errata.plan.plan import Node
 from operators.core.row_type import key_parts
 from operators.source.request import IngestResult
@@ -48,7 +48,7 @@ class KeptOut:
         told = {} if head is None else head.counters.get(KEPT_OUT, {}).get(node.name, {})
         if not told:
             return None
-        return cls(node, {tuple(columns.split("\0")): hashes for columns, hashes in told.items()}, secret_of(known_key(state) or b""))
+        return cls(node, {tuple(columns.split("\0")): hashes for columns, hashes in told.items()}, secret_of(made_key(state)))
 
     def condition(self) -> Column:
         """Whether a row of the source is kept out."""

@@ -1,7 +1,8 @@
 """The record of an erasure: what kind of rows left, how many, when, by whom and why. It has no erased value, and is signed.
 
 What has to be compared with values later is a hash of them with a key (HMAC), so that nobody can guess values by trying them without the key. The key
-is made with the first erasure. It is a file of the state, or what `ERRATA_ERASURE_KEY` says, which then is needed wherever the key is.
+is made with the first erasure. It is a file of the state, or what `ERRATA_ERASURE_KEY` says. From then on every run needs this key: with another one
+no hash would match, and erased records would come back.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import orjson
 from storage import durable
 from storage.errors import StorageError
 from storage.state.entry import Entry
+from storage.state.ledger import Ledger
 from storage.state.location import State
 from storage.stores.folders import folder_at
 
@@ -43,13 +45,38 @@ def known_key(state: State) -> bytes | None:
 
 
 def made_key(state: State) -> bytes:
-    """The key of a state's erasures, made where there is none. One durable step then."""
+    """The key of a state's erasures, made where there is none and nothing was signed yet. One durable step then. Raises StorageError."""
     known = known_key(state)
     if known is None:
+        require_key(state, Ledger(state.ledger).entries())
         folder, text = folder_at(state.root, state.connection), secrets.token_hex(32)
         durable.step("key:erasures", lambda: folder.create(KEY_FILE, text.encode()))
         known = bytes.fromhex(text)
     return known
+
+
+def require_key(state: State, entries: Iterable[Entry]) -> None:
+    """Raise StorageError where a ledger has erasures and their key is missing, or another one."""
+    fault = key_fault(state, entries)
+    if fault:
+        raise StorageError(str(state.root), fault)
+
+
+def key_fault(state: State, entries: Iterable[Entry]) -> str:
+    """What is wrong with the key that a ledger's erasures need; empty where it is right, or where there are none."""
+    entries = list(entries)
+    records = records_of(entries).get(EARLIER, ())
+    if not records and not any(entry.counters.get(KEPT_OUT) for entry in entries):
+        return ""
+    try:
+        key = known_key(state)
+    except (StorageError, ValueError) as problem:
+        return f"the key of erasures cannot be read: {problem}"
+    if key is None:
+        return f"the key of erasures is missing: set {KEY_VARIABLE} as at the first erasure, or put {KEY_FILE} back"
+    if records and not any(_is_signed(record, key) for record in records):
+        return f"the key of erasures is another one, or no record is what was signed: set {KEY_VARIABLE} as at the first erasure; if it was not set then, unset it and keep {KEY_FILE} as it was"
+    return ""
 
 
 def keyed_hash(key: bytes, parts: Iterable[bytes]) -> str:
@@ -70,6 +97,10 @@ def _signature(record: Mapping[str, Any], key: bytes) -> str:
     return keyed_hash(key, [b"record", orjson.dumps(content, option=orjson.OPT_SORT_KEYS)])
 
 
+def _is_signed(record: Mapping[str, Any], key: bytes) -> bool:
+    return hmac.compare_digest(str(record.get(SIGNATURE, "")), _signature(record, key))
+
+
 def records_of(entries: Iterable[Entry]) -> dict[str, Any]:
     """The counter with all records of erasures in a ledger, for the entry of a refresh that begins a new one; nothing where there are none."""
     found = [record for entry in entries for record in (*entry.counters.get(EARLIER, ()), *(entry.counters[name] for name in (RECORD, PROOF) if name in entry.counters))]
@@ -82,16 +113,13 @@ def record_faults(state: State, entries: Iterable[Entry]) -> Iterable[tuple[int,
     records = [(entry.epoch, record) for entry in entries for record in records_of([entry]).get(EARLIER, ())]
     if not records:
         return
-    try:
-        key = known_key(state)
-    except (StorageError, ValueError) as problem:
-        yield records[-1][0], f"the key of erasures cannot be read: {problem}"
-        return
+    fault = key_fault(state, entries)
+    key = None if fault else known_key(state)
     if key is None:
-        yield records[-1][0], f"the key of erasures is gone: put {KEY_FILE} back, or set {KEY_VARIABLE}"
+        yield records[-1][0], fault
         return
     for epoch, record in records:
-        if not hmac.compare_digest(str(record.get(SIGNATURE, "")), _signature(record, key)):
+        if not _is_signed(record, key):
             yield epoch, "the record of the erasure is not what was signed"
     last = next((entry for entry in reversed(entries) if RECORD in entry.counters), None)
     if last is not None and last.previous != last.counters[RECORD].get(FOLLOWS):

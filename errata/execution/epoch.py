@@ -16,7 +16,7 @@ from errata.core.events import Event
 from errata.core.failures import Busy, StorageFailed
 from errata.core.options import RunOptions
 from errata.core.uuid7 import uuid7
-from errata.erasure.record import ERASURES, FOLLOWS, PENDING, PROOF, RECORD, made_key, records_of, signed
+from errata.erasure.record import ERASURES, FOLLOWS, PENDING, PROOF, RECORD, made_key, records_of, require_key, signed
 from errata.erasure.removal import Removal
 from errata.erasure.values import Values
 from errata.outputs.context import OutputContext, RunIdentity
@@ -254,6 +254,8 @@ class Epoch:
         require_ledger(self.state, self.head)
         if self.head is None:
             return
+        if any(self.head.counters.get(name) for name in ERASURES):
+            require_key(self.state, self.history())
         if self.options.full_refresh:
             self.tables.discard_damaged(self.head)
         else:

@@ -15,6 +15,7 @@ import pytest
 
 from errata.core.failures import Stopped
 from errata.core.options import EngineOptions, Erasure, RunOptions
+from errata.erasure.record import KEY_FILE, KEY_VARIABLE
 from storage import durable
 from storage.state.entry import Entry
 from storage.state.integrity import anchor_ledger
@@ -244,6 +245,30 @@ def test_records_that_a_file_still_holds_stay_out(small: Folder, tmp_path: Path,
     folder.run(full_refresh=True)
     assert [row["id"] for row in folder.load().show("orders")] == [5, 6]
     assert holding(folder.path, ["annabella"]) == []
+
+
+@pytest.mark.parametrize(("first", "then"), [("one", None), ("one", "two"), (None, "two")], ids=["missing", "other", "instead of the file"])
+def test_without_the_key_of_erasures_nothing_is_done(small: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str | None, then: str | None) -> None:
+    def set_key(value: str | None) -> None:
+        monkeypatch.delenv(KEY_VARIABLE, raising=False) if value is None else monkeypatch.setenv(KEY_VARIABLE, value)
+
+    folder = copied(small, tmp_path / "one")
+    pipeline = str(folder.path / "pipeline.yaml")
+    set_key(first)
+    folder.load().erase(replace(ANNA, keep_out=True), SAIL)
+    folder.write("in/orders.csv", "id,customer,region,amount\n1,annabella,north,13\n2,benjamin,north,5\n")
+    before = {file: file.read_bytes() for file in (folder.path / ".errata/small").rglob("*") if file.is_file()}
+    set_key(then)
+    for words in (["run", pipeline], ["run", pipeline, "--full-refresh"], ["erase", pipeline, "--key", "customer=benjamin", "--by", "me", "--reason", "asked"]):
+        code, _, said = command(*words)
+        assert (code, KEY_VARIABLE in said) == (4, True), said
+    code, told, _ = command("verify", pipeline)
+    assert (code, KEY_VARIABLE in told) == (5, True)
+    assert {file: content for file, content in before.items() if file.name != "claim" and file.read_bytes() != content} == {}
+    assert ((folder.path / ".errata/small") / KEY_FILE in before) == (first is None) == ((folder.path / ".errata/small") / KEY_FILE).exists()
+    set_key(first)
+    folder.run()
+    assert [row["id"] for row in folder.load().show("orders")] == [2]
 
 
 def test_files_beside_the_tables_are_cleared(small: Folder, tmp_path: Path) -> None:
