@@ -53,6 +53,7 @@ class _Texts(NamedTuple):
         nothing: The texts that say that there is no value.
         shown: What rows of the column are called in messages.
         day_first: Whether days come before months, where both could be.
+        mark: The sign before decimals that other columns of the file show; empty where none does.
     """
 
     name: str
@@ -61,6 +62,7 @@ class _Texts(NamedTuple):
     blank: bool
     nothing: Sequence[str]
     day_first: bool
+    mark: str
 
     def misfits(self, fits: pl.Series) -> pl.Series:
         """The values that do not fit."""
@@ -76,13 +78,14 @@ class _Texts(NamedTuple):
         return self.blank or bool(self.nothing)
 
 
-def guess_of(name: str, cells: Cells, *, day_first: bool = False) -> Guess:
+def guess_of(name: str, cells: Cells, *, day_first: bool = False, mark: str = "") -> Guess:
     """Return the guessed type of a column.
 
     Args:
         name: The name of the column.
         cells: Its values.
         day_first: Whether days come before months where a date could be read both ways.
+        mark: The sign before decimals that other columns show: it decides where a number could be read both ways.
     """
     if cells.declared is not None:
         return Guess(cells.declared, money=cells.declared.startswith("decimal"))
@@ -100,7 +103,7 @@ def guess_of(name: str, cells: Cells, *, day_first: bool = False) -> Guess:
     if kinds != {"text"}:
         return _of_mixture(cells, name)
     texts = cells.texts.drop_nulls()
-    return _of_texts(name, texts.filter(texts != ""), day_first=day_first)
+    return _of_texts(name, texts.filter(texts != ""), day_first=day_first, mark=mark)
 
 
 def _of_mixture(cells: Cells, name: str) -> Guess:
@@ -179,7 +182,7 @@ def _points(name: str, values: pl.Series) -> Guess:
 # -- texts
 
 
-def _of_texts(name: str, given: pl.Series, *, day_first: bool) -> Guess:
+def _of_texts(name: str, given: pl.Series, *, day_first: bool, mark: str) -> Guess:
     """Texts that may be numbers, dates or words."""
     stripped = given.str.strip_chars(" \t\u00a0")
     nothing = stripped.str.to_lowercase().is_in(_NO_VALUE)
@@ -187,7 +190,7 @@ def _of_texts(name: str, given: pl.Series, *, day_first: bool) -> Guess:
     if values.is_empty():
         return Guess("string", doubts=("no record has a value: it is a string",))
     words = sorted(stripped.filter(nothing).unique().to_list())
-    texts = _Texts(name, values, len(stripped), bool((stripped != given).any()), words, day_first)
+    texts = _Texts(name, values, len(stripped), bool((stripped != given).any()), words, day_first, mark)
     found = next((guess for guess in _tries(texts) if guess is not None), None)
     return found or _string(texts)
 
@@ -233,12 +236,18 @@ def _numbers(texts: _Texts) -> Iterator[Guess | None]:
     """Numbers as a source reads them, then as people write them; the other way round where more of the values fit people's way."""
     written = _written(texts)
     plain = int((~(_fits(texts.values, _POINT) | _fits(texts.values, _EXPONENT))).sum())
-    if written.misfits < plain:
+    if written.misfits < plain or (texts.mark == "," and _are_thousands(texts.values)):
         yield _localized(texts, written)
         yield _number(texts)
     else:
         yield _number(texts)
         yield _localized(texts, written)
+
+
+def _are_thousands(values: pl.Series) -> bool:
+    """Whether all points of some numbers may end thousands, and there are some."""
+    points = values.filter(_fits(values, "[.]"))
+    return bool(len(points)) and bool(_fits(points, r"^[+-]?[1-9]\d{0,2}\.\d{3}$").all())
 
 
 def _number(texts: _Texts) -> Guess | None:
@@ -253,15 +262,15 @@ def _number(texts: _Texts) -> Guess | None:
         return None
     good = texts.values.filter(points)
     guess = Guess("float") if _fits(good, _EXPONENT).any() else _points(texts.name, good)
-    guess = replace(guess, doubts=(*guess.doubts, *_three_decimals(texts, good)))
+    mark = "." if _fits(good, "[.]").any() and not _are_thousands(good) else ""
+    guess = replace(guess, mark=mark, doubts=(*guess.doubts, *_three_decimals(texts, good)))
     return _with_nothing(texts, guess, "to_float()" if guess.type == "float" else f"to_decimal({guess.scale})", texts.misfits(points), "number")
 
 
 def _three_decimals(texts: _Texts, values: pl.Series) -> Iterator[str]:
     """The doubt about numbers that all have three decimals, in a file or a column where a point may end thousands."""
-    points = values.filter(_fits(values, "[.]"))
-    if (texts.day_first or _is_amount(texts.name)) and len(points) and _fits(points, r"^[+-]?[1-9]\d{0,2}\.\d{3}$").all():
-        yield f"all values with a point are like '{points[0]}': the point is taken as that of decimals, not as one of thousands"
+    if (texts.day_first or _is_amount(texts.name)) and texts.mark != "." and _are_thousands(values):
+        yield f"all values with a point are like '{values.filter(_fits(values, '[.]'))[0]}': the point is taken as that of decimals, not as one of thousands"
 
 
 def _with_nothing(texts: _Texts, guess: Guess, call: str, misfits: pl.Series | None = None, noun: str = "") -> Guess:
@@ -317,29 +326,40 @@ def _localized(texts: _Texts, written: _Written) -> Guess | None:
     with_comma, with_point = int((~comma).sum()), int((~point).sum())
     if not texts.tolerates(written.misfits):
         return None
-    both = with_comma == with_point and bool(_fits(bare, r"[.,]").any())
-    is_comma = (not both and with_comma < with_point) or (both and texts.day_first and not _fits(bare, r"\d\.\d{3}$").any())
-    return _converted(texts, bare, comma if is_comma else point, comma=is_comma, both=both)
+    if with_comma != with_point:
+        is_comma = with_comma < with_point
+    elif texts.mark:
+        is_comma = texts.mark == ","
+    else:
+        is_comma = texts.day_first and not _fits(bare, r"\d\.\d{3}$").any()
+    return _converted(texts, bare, comma if is_comma else point, mark="," if is_comma else ".", sure=with_comma != with_point)
 
 
-def _converted(texts: _Texts, bare: pl.Series, fits: pl.Series, *, comma: bool, both: bool) -> Guess:
+def _converted(texts: _Texts, bare: pl.Series, fits: pl.Series, *, mark: str, sure: bool) -> Guess:
+    """The guess for numbers with this mark before their decimals, which the column itself shows where it is sure."""
     good, originals = bare.filter(fits), texts.values.filter(fits)
-    mark = "," if comma else "."
+    plain, percent = not _fits(good, rf"[.,{_SPACES}]").any(), bool(_fits(originals, "%").any())
     digits = _most(_digits(good, mark))
     money = digits <= 6 and (digits == 2 or _is_amount(texts.name) or bool(_fits(originals, _CURRENCY).any()))
-    scale = max(digits, 2) if money else None
-    kind = "decimal" if money else "float" if digits else "int"
+    exact = money or (plain and percent)
+    scale = max(digits, 2) if exact else None
+    kind = "decimal" if exact else "float" if digits else "int"
     call = f"to_{kind}({'' if scale is None else scale})"
-    steps = "".join(f".replace({_quoted(old)}, {_quoted(new)})" for old, new in _steps(originals, comma=comma))
-    value = f"if {{}}.trim().matches({_quoted(_pattern(originals, mark))}) then {{}}{steps}.trim().{call} else {{}}.trim().{call}"
+    steps = "".join(f".replace({_quoted(old)}, {_quoted(new)})" for old, new in _steps(originals, "" if plain else "." if mark == "," else ",", comma=texts.mark != "." if plain else mark == ","))
+    number = _ungrouped(texts.mark, decimals=exact) if plain else _grouped(mark, "".join(one for one in _SPACES if originals.str.contains(one, literal=True).any()))
+    value = f"if {{}}.trim().matches({_quoted(_pattern(originals, number))}) then {{}}{steps}.trim().{call} else {{}}.trim().{call}"
     doubts = [*_rejected(texts.misfits(fits), texts.total, "number"), *_taken_as_null(texts.nothing)]
-    if both:
-        shown = good.filter(_fits(good, "[.,]"))[0]
-        doubts.append(f"'{shown}' could have a decimal point or separators of thousands: '{mark}' was taken as the point of decimals")
-    else:
-        doubts.extend(_of_thousands(good, mark))
-    note = f"written as '{originals[0]}'" + (", read as a number of percent" if _fits(originals, "%").any() else "")
-    return Guess("string", scale, conversion=_conditional("{}.trim()", value, texts.nothing), becomes=kind, note=note, doubts=tuple(doubts), money=money)
+    doubts.extend(_of_thousands(good, mark) if sure or plain else [_of_both(good.filter(_fits(good, "[.,]")), mark, decided=bool(texts.mark))])
+    note = f"written as '{originals[0]}'" + (", read as a number of percent" if percent else "")
+    conversion = _conditional("{}.trim()", value, texts.nothing)
+    return Guess("string", scale, conversion=conversion, becomes=kind, note=note, doubts=tuple(doubts), money=money, mark=mark if sure else "")
+
+
+def _of_both(unsure: pl.Series, mark: str, *, decided: bool) -> str:
+    """The doubt about values that could be read both ways, where another column decides, or nothing does."""
+    if decided:
+        return f"'{unsure[0]}' is read with '{mark}' as the point of decimals, since other columns have it"
+    return f"'{unsure[0]}' could have a decimal point or separators of thousands: '{mark}' was taken as the point of decimals"
 
 
 def _of_thousands(good: pl.Series, mark: str) -> Iterator[str]:
@@ -351,12 +371,18 @@ def _of_thousands(good: pl.Series, mark: str) -> Iterator[str]:
         yield f"'{unsure[0]}' is read as {str(unsure[0]).replace(separator, '')}, since '{sure[0]}' has '{mark}' before its decimals ({_many(len(unsure), len(good))} like it)"
 
 
-def _pattern(originals: pl.Series, mark: str) -> str:
+def _ungrouped(mark: str, *, decimals: bool) -> str:
+    """The regular expression of a number without separators of thousands. Where the mark is unknown, one or two digits behind either sign are decimals."""
+    if not decimals:
+        return "[+-]?[0-9]+"
+    return rf"[+-]?[0-9]+([{mark}][0-9]+)?" if mark else "[+-]?[0-9]+([.,][0-9]{1,2})?"
+
+
+def _pattern(originals: pl.Series, number: str) -> str:
     """The regular expression of a column's way to write numbers; a text in another way is no number, or a plain one."""
     used = set("".join(originals.unique().to_list()))
     signs = sorted(set(originals.str.extract_all(_SIGN).explode().drop_nulls().to_list()), key=lambda one: (-len(one), one))
     spaces = "".join(one for one in _SPACES if one in used)
-    number = _grouped(mark, spaces)
     if signs:
         sign = f"({'|'.join(one.replace('.', '[.]').replace('$', '[$]') for one in signs)})?"
         blanks = f"[{spaces}]*" if spaces else ""
@@ -378,14 +404,19 @@ def _taken_as_null(nothing: Sequence[str]) -> Iterator[str]:
         yield f"{', '.join(map(repr, nothing))} {'is' if len(nothing) == 1 else 'are'} read as no value"
 
 
-def _steps(originals: pl.Series, *, comma: bool) -> Iterator[tuple[str, str]]:
-    """The replacements that some text needs before CXL can read it as a number."""
+def _steps(originals: pl.Series, separator: str, *, comma: bool) -> Iterator[tuple[str, str]]:
+    """The replacements that some text needs before CXL can read it as a number.
+
+    Args:
+        originals: The texts.
+        separator: What ends thousands; empty for nothing.
+        comma: Whether a comma may come before decimals.
+    """
     found = originals.str.extract_all(_SIGN).explode().drop_nulls().unique().to_list()
     for sign in sorted(found, key=lambda one: (-len(one), one)):
         yield sign, ""
     used = set("".join(originals.unique().to_list()))
-    separator = "." if comma else ","
-    for one in (*(one for one in _SPACES if one in used), separator):
+    for one in (*(one for one in _SPACES if one in used), *separator):
         yield one, ""
     if comma:
         yield ",", "."

@@ -94,6 +94,7 @@ class Guess:
         note: A comment for the column; empty for none.
         doubts: What was unsure.
         money: Whether the values are amounts.
+        mark: The sign before decimals that the values show; empty where they leave it open.
     """
 
     type: str
@@ -105,6 +106,7 @@ class Guess:
     note: str = ""
     doubts: Sequence[str] = ()
     money: bool = False
+    mark: str = ""
 
     @property
     def final(self) -> str:

@@ -29,6 +29,7 @@ _MOST_CHECKED = 4 << 30
 """Bytes of files in which a key is checked to the last record."""
 _MOST_KEYS = 100_000_000
 _LINKED = 0.9
+_NUMBERS = ("int", "float", "decimal")
 
 
 def grouped(samples: Sequence[Sample]) -> list[list[Sample]]:
@@ -73,13 +74,25 @@ def source_of(group: Sequence[Sample], folder: Path, taken: Sequence[str]) -> So
     name = unique(_name(group), taken)
     cells = _together(group)
     day_first = group[0].options.get("delimiter") == ";"
-    guesses = {field: guess_of(field, one, day_first=day_first) for field, one in cells.items()}
+    guesses = _guesses(cells, day_first=day_first)
     names = column_names(list(cells))
     columns = [ColumnGuess(names[field], field, guesses[field], optional=_is_optional(group, field, one)) for field, one in cells.items()]
     found = SourceGuess(name, group, columns, cells, _matcher([one.path for one in group], folder))
     found.doubts.extend(_doubts(found))
     _choose_key(found)
     return found
+
+
+def _guesses(cells: Mapping[str, Cells], *, day_first: bool) -> dict[str, Guess]:
+    """The guess of each field. The sign before decimals that some fields show decides where others leave it open; without one, dates such as 31.01.2026 do."""
+    found = {field: guess_of(field, one, day_first=day_first) for field, one in cells.items()}
+    marks = {one.mark for one in found.values() if one.mark}
+    mark = marks.pop() if len(marks) == 1 else ""
+    leans = day_first or any(one.form.startswith("%d.%m.") for one in found.values())
+    if not mark and leans == day_first:
+        return found
+    unsure = [field for field, one in found.items() if not one.mark and one.final in _NUMBERS and cells[field].kinds == {"text"}]
+    return {**found, **{field: guess_of(field, cells[field], day_first=leans, mark=mark) for field in unsure}}
 
 
 def _name(group: Sequence[Sample]) -> str:

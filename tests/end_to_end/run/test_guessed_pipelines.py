@@ -90,6 +90,34 @@ def test_a_later_number_in_another_form_is_rejected_or_read_right(project, capsy
     assert dict(rows("out/a.csv")[1 + len(values) :]) == {str(number): value for number, value in enumerate(later.values(), 100) if value is not None}
 
 
+@pytest.mark.parametrize(
+    ("others", "later", "read"),
+    [
+        ("Betrag\n1;19%;1.234,56\n2;7%;7,50", "5,5% 5,500% 5.500% 1.234,5% 21%", ["5.50", "5.50", None, None, "21.00"]),
+        ("Datum\n1;19%;31.01.2026\n2;7%;01.02.2026", "5,5% 5.5% 5,500% 5.500% 21%", ["5.50", "5.50", None, None, "21.00"]),
+        ("amount\n1;19%;1,234.56\n2;7%;7.50", "5,5% 5.5% 5,500% 21%", [None, "5.50", None, "21.00"]),
+        ("Betrag\n1;19 €;1.234,56\n2;7 €;7,50", "5,5 € 1.234 €", ["5.50", None]),
+    ],
+)
+def test_whole_numbers_take_no_separators_of_thousands_and_the_decimals_of_their_file(project, capsys, others, later, read):
+    given = f"id;Satz;{others}\n"
+    project(**{"a.csv": given})
+    ran(capsys)
+    assert [row[1] for row in rows("out/a.csv")[1:]] == ["19.00", "7.00"]
+    texts = re.findall(r"\S+(?: €)?", later)
+    last = others.rsplit(";", 1)[1]
+    write(Path(), "a.csv", given + "".join(f"{number};{text};{last}\n" for number, text in enumerate(texts, 100)))
+    ran(capsys, code=2 if None in read else 0)
+    assert dict(row[:2] for row in rows("out/a.csv")[3:]) == {str(number): value for number, value in enumerate(read, 100) if value is not None}
+
+
+def test_decimals_of_one_column_decide_those_of_another(project, capsys):
+    told = project(**{"a.csv": "id;pieces;price\n1;1.234;1,50\n2;12.500;2,75\n"})
+    assert "a.pieces: '1.234' is read with ',' as the point of decimals, since other columns have it" in told
+    ran(capsys)
+    assert [row[1] for row in rows("out/a.csv")] == ["pieces", "1234", "12500"]
+
+
 def test_xml_fields_around_records_are_named_in_the_file(project):
     told = project(**{"a.xml": b"<r><made>2026-03-01</made><o i='1'/><o i='2'/></r>"})
     assert "a: fields around the records, such as /r/made, are not read" in told

@@ -41,7 +41,7 @@ def guessed(name: str, *texts: str, kinds: str = "text"):
         ("price", "1,234 2,345 3,456 4,567 1,000.00", "string", "decimal"),
         ("v", "1 2 3 4 5,5", "string", "float"),
         ("price", "€1.50 €2.25", "string", "decimal"),
-        ("share", "5% 7%", "string", "int"),
+        ("share", "5% 7%", "string", "decimal"),
         ("balance", "(1.50) 2.25", "string", "decimal"),
         ("people", "1,234 12,500 7", "string", "int"),
         ("ok", "true false TRUE", "bool", ""),
