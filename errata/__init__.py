@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from errata.core.events import RunResult
     from errata.core.failures import Busy, Failure, Stopped, StorageFailed, Usage
     from errata.core.node_rows import NodeRows
-    from errata.core.options import EngineOptions, LogFilter, RunOptions
+    from errata.core.options import Correction, EngineOptions, LogFilter, RunOptions
 
 _PLACES = {
     "load": "errata.api.pipeline", "run": "errata.api.pipeline", "Pipeline": "errata.api.pipeline", "PipelineErrors": "errata.core.diagnostics", "Diagnostic": "errata.core.diagnostics",
-    "RunOptions": "errata.core.options", "RunResult": "errata.core.events", "EngineOptions": "errata.core.options", "LogFilter": "errata.core.options",
+    "RunOptions": "errata.core.options", "RunResult": "errata.core.events", "Correction": "errata.core.options", "EngineOptions": "errata.core.options", "LogFilter": "errata.core.options",
     "Failure": "errata.core.failures", "Stopped": "errata.core.failures", "StorageFailed": "errata.core.failures", "Busy": "errata.core.failures",
     "Usage": "errata.core.failures", "NodeRows": "errata.core.node_rows",
     "changelog_stream": "changelog.forms.frames",
@@ -30,6 +30,7 @@ _PLACES = {
 
 __all__ = [
     "Busy",
+    "Correction",
     "Diagnostic",
     "EngineOptions",
     "Failure",

@@ -6,6 +6,7 @@ from datetime import datetime
 from html import escape
 from typing import Any, Literal, Protocol
 
+from errata.core.diagnostics import did_you_mean
 from errata.core.node_rows import NodeRows, small_table
 from storage.stores.places import Place
 
@@ -136,8 +137,15 @@ class RunResult:
 
     def _reading(self, node: str) -> RowReader:
         if self.reader is None or node not in self.reader.nodes:
-            raise KeyError(node)
+            raise KeyError(f"{node!r}: {self._near(node)}")
         return self.reader
+
+    def _near(self, node: str) -> str:
+        """Why the rows of a node cannot be read, with the nearest name."""
+        if self.reader is None:
+            return "the run committed nothing"
+        near = did_you_mean(node, self.reader.nodes)
+        return f"no node whose rows can be read{f'; {near}' if near else ''}"
 
     def _repr_html_(self) -> str:
         """The run in a notebook: how it ended, and its op rows by node."""

@@ -60,7 +60,7 @@ def ingest_files(epoch: Epoch, writer: NodeWriter, source: SourceFiles, copies: 
     try:
         return _ingest_files(epoch, writer, source, copies)
     except (FormatError, InputChanged, OSError) as error:
-        raise StorageFailed(f"source '{source.node.name}': {error}", file=_named_file(str(error), source)) from error
+        raise StorageFailed(f"source '{source.node.name}': {error}", help=getattr(error, "help", ""), file=_named_file(str(error), source)) from error
     except engine_failures() as error:
         text = InputError.found_in(str(error))
         if text is None:

@@ -77,7 +77,7 @@ def _failing(connection: str, nodes: Sequence[Node]) -> Iterator[None]:
     except ConnectionFault as fault:
         raise StorageFailed(str(fault), help=fault.help) from None
     except (FormatError, InputChanged) as error:
-        raise StorageFailed(f"connection '{connection}': {error}") from error
+        raise StorageFailed(f"connection '{connection}': {error}", help=getattr(error, "help", "")) from error
     except OSError as error:
         raise StorageFailed(f"E320: {error.filename or connection}: {error.strerror or error}", help="make room where the state lies, then run again") from error
 

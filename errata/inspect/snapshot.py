@@ -5,10 +5,10 @@ Data is read by the in-process engine, so that no command that only looks starts
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import cached_property
-from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 from changelog.columns import EPOCH, KEY, OP, column
@@ -275,13 +275,14 @@ class Snapshot:
             }  # fmt: skip
 
     def log(self, name: str, filters: LogFilter) -> Iterator[Row]:
-        """Changelog rows in changelog order; offsets are dense over all epochs, whatever is left out. Raises Usage for an epoch that is not there."""
+        """Changelog rows in changelog order, with a limit the newest of them; offsets are dense over all epochs, whatever is left out. Raises Usage for an epoch that is not there."""
         node = self.committed(name)
         self.known_epoch(filters.epoch)
         first = filters.epoch or filters.since or 1
         rows = in_order(self.engine, self._rows(node, (first, filters.epoch or self.last)), node, self._rows_before(node, first))
         moments = self._moments(filters.form) if filters.form in TIMED else {}
-        yield from islice(formed(rows, filters.form, Stream(self.name, name, moments, self._keeps(node, filters))), filters.limit)
+        events = formed(rows, filters.form, Stream(self.name, name, moments, self._keeps(node, filters)))
+        yield from events if filters.limit is None else deque(events, maxlen=filters.limit)
 
     def _keeps(self, node: CommittedNode, filters: LogFilter) -> Callable[[Row, Sequence[Any]], bool]:
         """Which events filters ask for: of one that changes a row either image may meet `where`."""

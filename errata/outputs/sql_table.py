@@ -167,8 +167,9 @@ class _Writing:
         counted = self._frame.groupBy(*map(column, names)).agg(F.count(F.lit(1)).alias("__rows"))
         wrong = self.run.engine.to_arrow(counted.where((F.col("__rows") > 1) | null).orderBy(*map(column, names)), 1).to_pylist()
         if wrong:
-            shown = ", ".join(f"{name}={'null' if wrong[0][name] is None else wrong[0][name]}" for name in names)
-            told = "is null" if any(wrong[0][name] is None for name in names) else f"stands for {wrong[0]['__rows']} rows"
+            empty = [name for name in names if wrong[0][name] is None]
+            shown = ", ".join(empty or (f"{name}={wrong[0][name]}" for name in names))
+            told = "is null" if empty else f"stands for {wrong[0]['__rows']} rows"
             plain = f"E611: output '{self.node.name}': the primary key is null or stands for several rows"
             raise StorageFailed(f"E611: output '{self.node.name}': the primary key {shown} {told}", help="name other columns, or leave primary_key out", told=plain)
 

@@ -97,7 +97,7 @@ def merged(change: Row) -> Row:
 
 def _heading(node: Changed) -> str:
     shown = len(node.changes)
-    return f"{node.name}: {node.changed:,} changed rows" if shown == node.changed else f"{node.name}: the first {shown:,} of {node.changed:,} changed rows"
+    return f"{node.name}: {node.changed:,} changed row{'' if node.changed == 1 else 's'}" if shown == node.changed else f"{node.name}: the first {shown:,} of {node.changed:,} changed rows"
 
 
 def _signed(value: Any) -> str:

@@ -70,7 +70,7 @@ class _Texts(NamedTuple):
 
     def tolerates(self, count: int) -> bool:
         """Whether so few values do not fit that the others decide."""
-        return count == 0 or (len(self.values) >= 5 and (count == 1 or count <= _MOST_MISFITS * len(self.values)))
+        return are_tolerated(count, len(self.values))
 
     @property
     def converts(self) -> bool:
@@ -101,20 +101,41 @@ def guess_of(name: str, cells: Cells, *, day_first: bool = False, mark: str = ""
     if "text" not in kinds:
         return _of_numbers(name, cells.texts.drop_nulls()) if "bool" not in kinds else Guess("any", doubts=("some values are numbers, some true or false: its type is any",))
     if kinds != {"text"}:
-        return _of_mixture(cells, name)
+        return _of_mixture(cells, name, day_first=day_first)
     texts = cells.texts.drop_nulls()
     return _of_texts(name, texts.filter(texts != ""), day_first=day_first, mark=mark)
 
 
-def _of_mixture(cells: Cells, name: str) -> Guess:
+def are_tolerated(misfits: int, total: int) -> bool:
+    """Return whether so few values do not fit that the others decide the type."""
+    return misfits == 0 or (total >= 5 and (misfits == 1 or misfits <= _MOST_MISFITS * total))
+
+
+def is_no_value(texts: pl.Series) -> pl.Series:
+    """Return which texts are words that people write where there is no value."""
+    return texts.str.strip_chars().str.to_lowercase().is_in(_NO_VALUE)
+
+
+def _of_mixture(cells: Cells, name: str, *, day_first: bool) -> Guess:
     """Values of JSON or of a sheet that are texts in some records and something else in others."""
     texts = cells.texts.drop_nulls().filter(cells.texts.drop_nulls() != "")
-    others = texts.filter(~_fits(texts, _POINT))
-    nothing = set(others.str.to_lowercase().unique().to_list()) <= set(_NO_VALUE)
+    if "bool" in cells.kinds:
+        return Guess("any", doubts=("some values are texts, some are true or false: its type is any",))
+    if are_tolerated(int((~_fits(texts, r"^\d{4}-\d\d-\d\d(T|$)")).sum()), len(texts)):
+        return _of_texts(name, texts, day_first=day_first, mark="")
+    numbers = _fits(texts, _POINT) | _fits(texts, _EXPONENT)
+    others = texts.filter(~numbers)
+    nothing = bool(is_no_value(others).all())
+    if len(others) and not nothing and are_tolerated(len(others), len(texts)) and not _fits(texts, _LEADING).any():
+        guess = _of_numbers(name, texts.filter(numbers))
+        return replace(guess, doubts=(*guess.doubts, *_rejected(others, len(texts), "number")))
     number = "decimal" if _is_money(name, texts.filter(_fits(texts, _POINT))) else "float"
     if len(others) and nothing:
         return Guess("any", doubts=(f"{_many(len(others), len(texts))} are texts such as '{others[0]}', the others are numbers ({number}): its type is any, so that no record is rejected",))
-    return Guess("any", doubts=("some values are texts, some are none: its type is any",))
+    if not len(others):
+        return Guess("any", doubts=("some numbers are texts: its type is any, so that these stay as they are",))
+    are = f"is a text, '{str(others[0])[:40]}'" if len(others) == 1 else f"are texts, such as '{str(others[0])[:40]}'"
+    return Guess("any", doubts=(f"{_many(len(others), len(texts))} {are}: its type is any, so that no record is rejected",))
 
 
 def _many(count: int, total: int, noun: str = "value") -> str:
@@ -185,7 +206,7 @@ def _points(name: str, values: pl.Series) -> Guess:
 def _of_texts(name: str, given: pl.Series, *, day_first: bool, mark: str) -> Guess:
     """Texts that may be numbers, dates or words."""
     stripped = given.str.strip_chars(" \t\u00a0")
-    nothing = stripped.str.to_lowercase().is_in(_NO_VALUE)
+    nothing = is_no_value(stripped)
     values = stripped.filter(~nothing & (stripped != ""))
     if values.is_empty():
         return Guess("string", doubts=("no record has a value: it is a string",))

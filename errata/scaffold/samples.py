@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from changelog.lazy_imports import pa, pl
 from errata.core.diagnostics import did_you_mean
 from errata.core.failures import StorageFailed
+from errata.scaffold.columns import are_tolerated, is_no_value
 from errata.scaffold.delimited import form_of
 from errata.scaffold.documents import Found, json_records, xml_records
 from errata.scaffold.encodings import encoding_of
@@ -354,15 +355,18 @@ def _columnar(path: Path, name: str, data: Buffer, form: str, options: Mapping[s
         one: Cells(_series([text for text, _ in found]), frozenset(kind for _, kind in found if kind), declared.get(one), count) for one, found in gathered.items()
     }
     if form == "xlsx":
-        cells = {one: replace(found, declared="date") if _are_days(found) else found for one, found in cells.items()}
+        cells = {one: _with_days(found) for one, found in cells.items()}
     doubts = [Doubt("", text) for text in _odd_header(names)] if form == "xlsx" else []
     return Sample(path, form, cells, count, options, malformed=bad, whole=table.num_rows <= most, kind=str(options.get("sheet", "")), doubts=doubts)
 
 
-def _are_days(cells: Cells) -> bool:
-    """Whether the times of a sheet, which has no dates, all are midnight."""
+def _with_days(cells: Cells) -> Cells:
+    """The cells of a column of a sheet, which has no dates: nearly all are dates where all of its times are midnight."""
     texts = cells.texts.drop_nulls()
-    return cells.kinds == {"text"} and len(texts) > 0 and bool(texts.str.contains(r"^\d{4}-\d\d-\d\dT00:00:00$").all())
+    others = texts.filter(~texts.str.contains(r"^\d{4}-\d\d-\d\dT00:00:00$"))
+    if len(others) == len(texts) or not are_tolerated(len(others), len(texts)) or others.str.contains(r"^\d{4}-\d\d-\d\dT").any() or is_no_value(others).any():
+        return cells
+    return replace(cells, declared=None if len(others) else "date", texts=cells.texts.str.strip_suffix("T00:00:00") if len(others) else cells.texts)
 
 
 def _odd_header(names: Sequence[str]) -> Iterator[str]:

@@ -26,7 +26,16 @@ if TYPE_CHECKING:
 
 
 class InputChanged(Exception):
-    """Input that a merge strategy refuses: a primary key that is not unique, history that was rewritten."""
+    """Input that a merge strategy refuses: a primary key that is not unique, history that was rewritten.
+
+    Args:
+        message: What is wrong.
+        help: What the user can do.
+    """
+
+    def __init__(self, message: str, *, help: str = "") -> None:
+        super().__init__(message)
+        self.help = help
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,15 +117,19 @@ class UniqueKeys:
         return reduce(or_, [column(name).isNull() for name in self.names])
 
     def _error(self, wrong: Mapping[str, Any], places: Sequence[tuple[str, int | None]]) -> InputChanged:
-        shown = ", ".join(f"{name}={'null' if wrong[name] is None else wrong[name]}" for name in self.names)
         records = wrong["__n"]
-        if any(wrong[name] is None for name in self.names):
-            told = "is null" if records == 1 else f"is null in {records} records"
+        null = [name for name in self.names if wrong[name] is None]
+        if null:
+            shown = f"column{'s' if len(null) > 1 else ''} {', '.join(null)}"
+            told = f"{'are' if len(null) > 1 else 'is'} null" if records == 1 else f"{'are' if len(null) > 1 else 'is'} null in {records} records"
+            way = "fill the column, name another primary_key"
         else:
-            told = f"stands for {records} records"
+            shown, told = ", ".join(f"{name}={wrong[name]}" for name in self.names), f"stands for {records} records"
+            way = "name columns that are unique together as primary_key"
         paths = {record.stored: record.path for record in self.request.changes.now}
         where = ", ".join(f"{paths.get(file, file)} row {row}" for file, row in places if row is not None)
-        return InputChanged(f"the primary key {shown} {told}{f' ({where})' if where else ''}")
+        place = f" ({where})" if where else ""
+        return InputChanged(f"the primary key {shown} {told}{place}", help=f"{way}, mend the file, or leave primary_key out (strategy append, where records only come)")
 
 
 def _runs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

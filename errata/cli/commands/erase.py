@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from errata.cli.completion import source_names
-from errata.cli.console import NOTHING_CHANGED, Console, rows_answer
+from errata.cli.console import NOTHING_CHANGED, Console, plural, rows_answer
 from errata.cli.help import Command
 from errata.cli.loading import known_node, load_pipeline
 from errata.cli.parameters import (
@@ -78,7 +78,7 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, source: str 
         console.note(NOTHING_CHANGED)
         return Exit.CLEAN
     code = console.end_of_run(done.result)
-    console.note(f"Searched for {done.proof['searched_values']:,} values of these records alone: {_found(done.proof)}")
+    console.note(f"Searched for {plural(done.proof['searched_values'], 'value')} of these records alone: {_found(done.proof)}")
     return Exit.VIOLATION if done.proof["found"] else code
 
 
@@ -88,10 +88,11 @@ def _check(console: Console, words: dict[str, Any], key: Mapping[str, str], text
         raise click.UsageError("--check needs values to look for: --key COLUMN=VALUE or --value TEXT", click.get_current_context())
     count, files = load_pipeline(console, words).erase_check(key, texts)
     rows_answer(console, ({"file": file} for file in files), format, ("file",), lead=("file",))
-    console.note(f"Searched for {count:,} values: {f'{len(files):,} files hold one' if files else 'no file of the state or of an output holds one'}")
+    found = f"{plural(len(files), 'file')} {'holds' if len(files) == 1 else 'hold'} one" if files else "no file of the state or of an output holds one"
+    console.note(f"Searched for {plural(count, 'value')}: {found}")
     return Exit.VIOLATION if files else Exit.CLEAN
 
 
 def _found(proof: Mapping[str, Any]) -> str:
     """What a search found, in words."""
-    return f"still in {proof['found']:,} files, such as {', '.join(proof['files'][:3])}" if proof["found"] else "no file of the state or of an output holds one"
+    return f"still in {plural(proof['found'], 'file')}, such as {', '.join(proof['files'][:3])}" if proof["found"] else "no file of the state or of an output holds one"

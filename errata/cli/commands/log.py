@@ -27,7 +27,7 @@ _OPS = ("+A", "-R", "-C", "+C")
 @option("--op", type=click.Choice(_OPS), help="Rows of this op.")
 @option("--cause", metavar="CAUSE", help="Rows whose cause begins so.")
 @option("--where", metavar="CXL", help="Rows for whose data this is true.")
-@option("--limit", metavar="N", type=click.IntRange(min=0), help="At most N rows.")
+@option("--limit", metavar="N", type=click.IntRange(min=0), help="The newest N rows.")
 @option("--form", type=click.Choice(_FORMS), default="two", help="The form of the stream.")
 @format_option
 @common_options

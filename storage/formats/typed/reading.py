@@ -13,6 +13,9 @@ from storage.formats.base import CHUNK_BYTES, Column, Range, Reader
 from storage.formats.options import OptionError, Options
 from storage.formats.typed.columnar import undeclared_fields
 
+_GIVEN = "<source:"
+"""How names of rows begin that a program hands to a source."""
+
 
 class TypedReader(Reader[Options]):
     """Reads typed columns. An optional column that the input lacks is null, undeclared ones have the type any."""
@@ -27,7 +30,7 @@ class TypedReader(Reader[Options]):
 
     def undeclared_of(self, schema: pa.Schema, name: str) -> tuple[Column, ...]:
         """The columns of the input that the schema does not name. Raises InputError where the policy is reject and there are some."""
-        return undeclared_fields(schema, self.plan, name)
+        return undeclared_fields(schema, self.plan, name, "DataFrame" if name.startswith(_GIVEN) else "file")
 
 
 class TypedFiles(Protocol):

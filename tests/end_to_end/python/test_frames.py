@@ -189,8 +189,20 @@ def test_tables_for_notebooks_are_short_and_escaped(tmp_path: Path) -> None:
     assert "and further rows" in shown
     assert "<table>" in result.changes("revenue")._repr_html_()
     assert "revenue" in result._repr_html_()
-    with pytest.raises(KeyError):
-        result["nothing"]
+    with pytest.raises(KeyError, match="'reveneu': no node whose rows can be read; did you mean 'revenue'"):
+        result["reveneu"]
+
+
+def test_rows_that_lack_a_column_or_a_key_say_so(tmp_path: Path) -> None:
+    with pytest.raises(errata.Failure, match="E238: the DataFrame lacks the declared column 'amount'"):
+        errata.run(built(), {"orders": [{"id": 1, "region": "north"}]}, base_dir=tmp_path, engine="sail")
+    keyed = built({"strategy": "snapshot", "primary_key": ["id", "region"]})
+    with pytest.raises(errata.Failure, match="the primary key column region is null") as failed:
+        errata.run(keyed, {"orders": ROWS}, base_dir=tmp_path, engine="sail")
+    assert failed.value.help == "fill the column, name another primary_key, mend the file, or leave primary_key out (strategy append, where records only come)"
+    with pytest.raises(errata.Failure, match="the primary key id=1, region=north stands for 2 records") as failed:
+        errata.run(keyed, {"orders": [ROWS[0], ROWS[0]]}, base_dir=tmp_path, engine="sail")
+    assert failed.value.help == "name columns that are unique together as primary_key, mend the file, or leave primary_key out (strategy append, where records only come)"
 
 
 def test_rows_and_changes_of_a_pipeline(tmp_path: Path) -> None:

@@ -254,6 +254,24 @@ def test_typed_columns(project, capsys):
     assert rows("out/a.csv") == [["id", "price", "day", "who_name", "who_age", "tags"], ["1", "", "2026-01-05", "b", "", "[]"], ["2", "2.50", "2026-01-04", "a", "5", '["x"]']]
 
 
+def test_one_wrong_cell_of_a_sheet_does_not_change_the_type_of_its_column(project, capsys):
+    xlsxwriter = pytest.importorskip("xlsxwriter")
+    book = xlsxwriter.Workbook("b.xlsx", {"default_date_format": "yyyy-mm-dd"})
+    sheet = book.add_worksheet()
+    sheet.write_row(0, 0, ["id", "day", "pieces"])
+    for number in range(1, 31):
+        sheet.write(number, 0, number)
+        sheet.write(number, 1, "soon" if number == 7 else dt.datetime(2026, 3, number))
+        sheet.write(number, 2, "eight" if number == 8 else number)
+    book.close()
+    told = project("b.xlsx")
+    assert "b.day: 1 of 30 values is no date, 'soon': its record is rejected" in told
+    assert "b.pieces: 1 of 30 values is no number, 'eight': its record is rejected" in told
+    ran(capsys, code=2)
+    assert rows("out/b.csv")[:2] == [["id", "day", "pieces"], ["1", "2026-03-01", "1"]]
+    assert [row[0] for row in rows("out/b.csv")[1:]] == [str(number) for number in range(1, 31) if number not in (7, 8)]
+
+
 def test_workbooks_and_avro(project, capsys):
     xlsxwriter, fastavro = pytest.importorskip("xlsxwriter"), pytest.importorskip("fastavro")
     book = xlsxwriter.Workbook("b.xlsx")

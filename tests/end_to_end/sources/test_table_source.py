@@ -290,7 +290,7 @@ def test_a_key_that_two_rows_have_stops_the_run_however_it_came(tmp_path: Path) 
     table.step("delete", 1)
     table.step("append", [(None, "2", 0.0)])
     code, told = warned(folder)
-    assert (code, "the primary key id=null is null" in told) == (4, True)
+    assert (code, "the primary key column id is null" in told) == (4, True)
 
 
 def test_what_was_corrected_by_hand_comes_back_with_the_next_version(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from errata.scaffold.delimited import form_of
 from errata.scaffold.documents import json_records, xml_records
 from errata.scaffold.encodings import encoding_of
 from errata.scaffold.keys import keys_of
-from errata.scaffold.model import Cells, ColumnGuess
+from errata.scaffold.model import Cells, ColumnGuess, Guess
 from errata.scaffold.names import column_names, common_name, plain_name, unique
 from errata.scaffold.pipeline_text import quoted
 from errata.scaffold.sources import pattern_of
@@ -110,6 +110,17 @@ def test_values_that_are_no_texts():
     assert guessed("a", "[1]", kinds="array").type == "array"
     assert guessed("a", "{}", kinds="map").type == "any"
     assert guessed("a", "1", "x", kinds="int text").type == "any"
+    assert guessed("a", "1", "2", kinds="int text").type == "any"
+
+
+def test_the_type_of_nearly_all_values_wins_where_some_are_texts():
+    numbers = [str(number) for number in range(1, 30)]
+    assert guessed("n", *numbers, "eight", kinds="int text") == Guess("int", doubts=("1 of 30 values is no number, 'eight': its record is rejected",))
+    days = [f"2026-03-{number:02}" for number in range(1, 30)]
+    assert guessed("day", *days, "45000", kinds="int text") == Guess("date", doubts=("1 of 30 values is no date, '45000': its record is rejected",))
+    assert guessed("n", "1", "2", "eight", kinds="int text").doubts == ("1 of 3 values is a text, 'eight': its type is any, so that no record is rejected",)
+    assert guessed("n", *numbers, "n/a", kinds="int text").type == "any"
+    assert guessed("code", *numbers, "007", "x", kinds="int text").type == "any"
 
 
 def keys(**columns: list[str]) -> list[tuple[str, ...]]:
