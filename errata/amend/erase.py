@@ -49,6 +49,7 @@ from errata.state.source_files import files_left
 from errata.state.suppressed_rows import truth
 from operators.source.node import SourceNode
 from storage.files.stores import store_of
+from storage.state.dataset_identity import exported_nodes
 from storage.state.entry import NAMELESS, Entry
 from storage.stores.folders import folder_at
 from storage.values.python_rows import dictionaries
@@ -159,11 +160,13 @@ class Erased:
         rows: What left, one row a table: table, records (of sources), rows, cells.
         proof: What the search behind it found; None for a dry one.
         result: The result of the run.
+        published: The nodes that were exported as datasets, each with its identity. Their directories and copies still hold what was erased.
     """
 
     rows: Sequence[Row]
     proof: Mapping[str, Any] | None
     result: RunResult
+    published: Mapping[str, str]
 
 
 def erase(pipeline: LoadedPipeline, wanted: Erasure, options: RunOptions, protected: ProtectedFiles) -> Erased:
@@ -172,12 +175,12 @@ def erase(pipeline: LoadedPipeline, wanted: Erasure, options: RunOptions, protec
     Raises:
         Failure: Nothing was committed, or the erasure is not complete: the next run ends it.
     """
-    names = _sources(pipeline.plan, wanted)
+    names, published = _sources(pipeline.plan, wanted), exported_nodes(pipeline.state)
     with Epoch.begin(pipeline, replace(options, dry_run=False), protected) as epoch:
         work = _Erasing(epoch, Erase(wanted, names))
         rows = work.run(dry=options.dry_run)
     proof = epoch.committed.counters.get(PROOF) if epoch.committed is not None else None
-    return Erased(rows, proof, work.result)
+    return Erased(rows, proof, work.result, published)
 
 
 def check(pipeline: LoadedPipeline, key: Mapping[str, str], texts: Sequence[str]) -> tuple[int, list[str]]:

@@ -284,7 +284,7 @@ class Pipeline:
         """Erase records with all that was derived from them, in an epoch of its own. Raises Failure.
 
         Returns:
-            What left, by table (`rows`), what the search behind it found (`proof`), and the run (`result`).
+            What left, by table (`rows`), what the search behind it found (`proof`), the run (`result`), and the nodes that were exported as datasets (`published`).
         """
         return amendments.erase_records(self.loaded, erasure, options or RunOptions())
 

@@ -204,13 +204,13 @@ class _Export:
         self._refuse_strange(identity)
         self.folder.prepare()
         writer = _Writer(self, self._begun(identity))
-        note = self._bridge(writer)
+        notes = [self._bridge(writer), self._erased_since()]
         start = writer.epoch + 1
         for epoch, pieces in self._epochs(start):
             writer.add(epoch, pieces, "epoch")
         if alias is not None:
             self.folder.call(alias)
-        return Exported(dataset_id(identity), writer.chain.head, self.added, note)
+        return Exported(dataset_id(identity), writer.chain.head, self.added, "; ".join(filter(None, notes)) or None)
 
     def _refuse_strange(self, identity: bytes) -> None:
         if self.before is None:
@@ -266,6 +266,13 @@ class _Export:
         if run == progress.run:
             return f"{_epochs(progress.epoch + 1, to, why or '')} changes are one block, each as -R and +A"
         return f"the state has another history than the dataset, whose epoch {progress.epoch} it does not know: the difference to epoch {to} is one block, as -R and +A"
+
+    def _erased_since(self) -> str | None:
+        """Says that the dataset was begun before records were erased: its files do not change."""
+        erased = self.moments.get(int(self.reading.head.counters.get("erased", 0))) if self.reading.head else None
+        if self.before is None or self.before.begun is None or erased is None or self.before.begun >= erased:
+            return None
+        return f"{self.folder.root} still holds what was erased since it was begun: remove it and its copies, and export to a new directory"
 
     def _add_difference(self, writer: _Writer, epoch: int) -> None:
         there = self.live

@@ -73,6 +73,7 @@ class Chain:
         number: Its number, from 0 at the seed.
         identity: The bytes of the dataset's identity.
         system_time: When the last block was written.
+        begun: When the first one was; None where only later ones were read.
         vocabulary: The names of the dataset's own columns.
         schema: The last schema of the data, as blocks have it.
         slices: The data, in order.
@@ -89,6 +90,7 @@ class Chain:
     slices: list[Slice] = field(default_factory=list)
     watermark: datetime | None = None
     source_state: Table | None = None
+    begun: datetime | None = None
 
     @property
     def did(self) -> str:
@@ -171,7 +173,7 @@ def follow(read: Read, place: str, known: Chain | None = None) -> Chain:
     identity = seed.event[1].get("dataset_id")
     if identity is None:
         raise damaged(place, "its seed has no identity")
-    return _extended(Chain(seed.hash, 0, identity, seed.system_time), blocks[1:], place)
+    return _extended(Chain(seed.hash, 0, identity, seed.system_time, begun=seed.system_time), blocks[1:], place)
 
 
 def _extended(before: Chain, blocks: Sequence[Block], place: str) -> Chain:

@@ -11,9 +11,10 @@ from storage.files.stores import store_of
 from storage.odf.multiformats import ED25519_PUBLIC, dataset_id, varint
 from storage.state.location import State
 from storage.stores.connections import of_environment
+from storage.stores.folders import folder_at
 from storage.stores.places import ObjectPath, Place
 
-__all__ = ["identity_of"]
+__all__ = ["exported_nodes", "identity_of"]
 
 
 def identity_of(state: State, node: str) -> bytes:
@@ -27,6 +28,19 @@ def identity_of(state: State, node: str) -> bytes:
         raise StorageError(str(place), problem.strerror or str(problem)) from problem
     except (ValueError, KeyError) as damage:
         raise StorageError(str(place), "it is no identity of a dataset; put it back from a copy") from damage
+
+
+def exported_nodes(state: State) -> dict[str, str]:
+    """The nodes that were exported as datasets, each with the identity as text; of a file that is damaged an empty one. Raises StorageError."""
+    folder = folder_at(f"{state.root}/identities", state.connection)
+    return {name.removesuffix(".json"): _told(folder.read(name)) for name in folder.names() if name.endswith(".json")}
+
+
+def _told(content: bytes) -> str:
+    try:
+        return str(json.loads(content)["dataset_id"])
+    except (ValueError, KeyError, TypeError):
+        return ""
 
 
 def _place(state: State, node: str) -> Place:

@@ -74,6 +74,9 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, source: str 
         options = RunOptions(engine=engine, listener=listener, execution_id=console.execution_id, **words)
         done = pipeline.erase(Erasure(reason, by, key, where, named, keep_out, kept), options)
     rows_answer(console, done.rows, format, ("table", "records", "rows", "cells"), lead=("table", "rows"))
+    for node, dataset in done.published.items():
+        named = f" as {dataset}" if dataset else ""
+        console.note(f"Node '{node}' was exported{named}: its directories and copies still hold the records. Remove them, and export to new ones.", level="warn")
     if done.proof is None:
         console.note(NOTHING_CHANGED)
         return Exit.CLEAN

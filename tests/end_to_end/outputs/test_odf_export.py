@@ -251,15 +251,21 @@ def test_epochs_that_were_folded_are_one_difference(tmp_path: Path, node: str) -
 
 def test_erased_records_are_taken_back(tmp_path: Path) -> None:
     folder = wrote(Folder(tmp_path), ROWS, CHANGED)
-    export(folder)
+    told = f"Node 'orders' was exported as {export(folder).dataset}: its directories and copies still hold the records."
     with standing_in(tmp_path):
-        assert command("erase", "pipeline.yaml", "--node", "orders", "--where", "id == 3", "--reason", "request 17")[0] == 0
+        words = ("erase", "pipeline.yaml", "--node", "orders", "--where", "id == 3", "--reason", "request 17")
+        assert told in command(*words, "--keep-out", "--dry-run")[2]
+        code, _, said = command(*words)
+        assert (code, told in said) == (0, True)
     done = export(folder)
     assert [row["kind"] for row in done.added] == ["difference"]
     assert "epoch 3 has lost erased records: its changes are one block" in str(done.note)
     check(tmp_path / "published")
     assert folded(tmp_path / "published") == live(folder, "orders")
-    export(folder, directory="fresh")
+    assert f"{tmp_path / 'published'} still holds what was erased" in str(done.note)
+    assert "still holds what was erased" in str(export(folder).note)
+    assert "still holds" not in str(export(folder, directory="fresh").note)
+    assert export(folder, directory="fresh").note is None
     check(tmp_path / "fresh")
     assert folded(tmp_path / "fresh") == live(folder, "orders")
 
