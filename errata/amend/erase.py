@@ -197,7 +197,9 @@ def check(pipeline: LoadedPipeline, key: Mapping[str, str], texts: Sequence[str]
     head = pipeline.head()
     if head is None:
         raise Usage.no_run()
-    values = Values({*texts})
+    values = Values()
+    for text in texts:
+        values.add_text(text)
     for name, text in key.items():
         values.add(name, text)
     return len(values), [*Removal(pipeline.plan, pipeline.state, head).holding(values)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from errata.erasure.search import Search
@@ -9,23 +10,29 @@ from storage import durable
 from storage.stores.folders import Folder
 
 TABLES: Final = ("ledger/", "changelog/", "state/", "rollback/")
+_KEPT_BELOW: Final = ("identities/",)
 _KEPT: Final = frozenset({"claim", "anchor.json", ".gitignore", "erasure.key"})
 _FETCHED: Final = "fetched/"
+_COPY: Final = re.compile(r"fetched/[^/]+/dataset/")
+"""What the names of files in the copy of a dataset begin with."""
 
 
 def clear(folder: Folder, search: Search, *, dry: bool = False) -> list[str]:
     """Let no other file below a state's folder hold a value, and return the ones that did. One durable step a file.
 
-    A value in a text, also in a compressed one, is blanked. Kept answers of a service, which the next run asks again, and files of other kinds are removed.
-    A dry call only looks.
+    A value in a text, also in a compressed one, is blanked. Kept answers of a service, which the next run asks again, and files of other kinds are removed;
+    of the copy of a dataset all files, as it is whole or not there. A dry call only looks.
     """
-    found = []
-    for name in list(folder.names()):
-        if name.startswith(TABLES) or name in _KEPT or not search.found_in(content := folder.read(name)):
+    found: list[str] = []
+    names = list(folder.names())
+    for name in names:
+        if name.startswith((*TABLES, *_KEPT_BELOW)) or name in _KEPT or name in found or not search.found_in(content := folder.read(name)):
             continue
-        found.append(name)
-        if not dry:
-            _clear(folder, name, None if name.startswith(_FETCHED) else search.blanked(content))
+        copy = _COPY.match(name)
+        with_it = [other for other in names if other.startswith(copy[0])] if copy else [name]
+        found += with_it
+        for one in [] if dry else reversed(with_it):  # the head of a copy goes before its data
+            _clear(folder, one, None if one.startswith(_FETCHED) else search.blanked(content))
     return found
 
 

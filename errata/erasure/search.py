@@ -5,23 +5,24 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
-import re
 import zipfile
 import zlib
 from bz2 import BZ2Decompressor
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
 from changelog.lazy_imports import pa, pl
-from errata.erasure.values import Values, as_frame, spellings
+from errata.erasure.values import Values, as_frame
 from storage.stores.folders import Folder
 
 _PARQUET: Final = b"PAR1"
 _DEEPEST: Final = 4
 """Archives within archives that are opened."""
+_WINDOW: Final = 1 << 24
+"""Bytes that are searched at a time."""
 _SYSTEM: Final = frozenset({"_epoch", "_op", "_status", "_row"})
 
 
@@ -32,14 +33,25 @@ class Search:
     values: Values
 
     @cached_property
-    def _pattern(self) -> re.Pattern[bytes] | None:
-        texts = sorted({spelling for text in self.values.texts for spelling in spellings(text)}, key=len, reverse=True)
-        encoded = {text.encode(encoding) for text in texts for encoding in ("utf-8", "utf-16-le", "latin-1") if _encodes(text, encoding)}
-        return re.compile(b"|".join(map(re.escape, sorted(encoded, key=len, reverse=True)))) if encoded else None
+    def _patterns(self) -> list[str]:
+        """The bytes of the texts in all encodings, each byte as one character."""
+        encoded = {text.encode(encoding) for text in self.values.patterns for encoding in ("utf-8", "utf-16-le", "latin-1") if _encodes(text, encoding)}
+        return [one.decode("latin-1") for one in sorted(encoded)]
+
+    def _hits(self, contents: Sequence[bytes]) -> pl.Series:
+        """Which contents hold a text."""
+        if not self._patterns:
+            return pl.repeat(False, len(contents), eager=True, dtype=pl.Boolean)
+        return pl.Series([one.decode("latin-1") for one in contents], dtype=pl.String).str.contains_any(self._patterns)
+
+    def _anywhere(self, content: bytes) -> bool:
+        overlap = max(map(len, self._patterns), default=1) - 1
+        starts = range(0, max(len(content), 1), _WINDOW)
+        return any(bool(self._hits([content[at : at + _WINDOW + overlap]]).any()) for at in starts)
 
     def found_in(self, content: bytes, deep: int = _DEEPEST) -> bool:
         """Whether a file's content holds a value, also in what it is the compressed form of."""
-        if self._pattern is not None and self._pattern.search(content):
+        if self._anywhere(content):
             return True
         if content[:4] == _PARQUET and content[-4:] == _PARQUET:
             return any(self._in_rows(rows) for rows in _parquet(content))
@@ -57,9 +69,9 @@ class Search:
 
     def lines(self, content: bytes) -> list[int]:
         """The lines of a text, from 1, that hold a value; none for what is no text."""
-        if self._pattern is None or b"\0" in content[:4096]:
+        if b"\0" in content[:4096]:
             return []
-        return [number for number, line in enumerate(content.splitlines(), 1) if self._pattern.search(line)]
+        return [number for number, hit in enumerate(self._hits(content.splitlines()), 1) if hit]
 
     def blanked(self, content: bytes) -> bytes | None:
         """The content of a text without values, also of a compressed one; None for what is neither."""

@@ -1,7 +1,7 @@
 """The values of erased records: what is looked for in tables and files, and what takes their place there.
 
 A text of at least `SHORTEST` characters is found wherever it stands, also inside of other texts and of keys; where it is a part of somebody else's text
-too, such as "Anna" of "Annabelle", as a whole cell and as a value in JSON. Shorter texts, numbers and dates say too little by themselves: they are found as
+too, such as "Anna" of "Annabelle", or as short as the digits of a year, as a whole cell and as a value in JSON. Shorter texts, numbers and dates say too little by themselves: they are found as
 whole cells of columns with the name that they had.
 """
 
@@ -30,7 +30,7 @@ class Values:
 
     Attributes:
         texts: Long texts, looked for everywhere.
-        parts: Long texts that other records' texts have in them, looked for as whole cells, as values in JSON and as words.
+        parts: Long texts that other records' texts have in them, and ones that may be digits of a hash or a time, looked for as whole cells and as values in JSON.
         cells: By column the short texts, numbers and dates, each as `spelled` says it.
     """
 
@@ -39,7 +39,7 @@ class Values:
     parts: set[str] = field(default_factory=set)
 
     def __len__(self) -> int:
-        return len(self.texts) + len(self.parts) + sum(map(len, self.cells.values()))
+        return len(self.texts) + len(self.parts) + sum(len(found - self.texts - self.parts) for found in self.cells.values())
 
     def add(self, name: str, value: Any) -> None:
         """Add a value of a column; of a JSON text the values in it."""
@@ -47,9 +47,15 @@ class Values:
             for leaf in leaves:
                 self.add(name, leaf)
         elif isinstance(value, str) and len(value) >= SHORTEST:
-            self.texts.add(value)
+            self.add_text(value)
+            if _NUMBER.fullmatch(value):
+                self.cells.setdefault(name, set()).add(_cut(value))
         elif value is not None and value != "" and not isinstance(value, (bool, bytes)):
-            self.cells.setdefault(name, set()).add(str(value))
+            self.cells.setdefault(name, set()).add(value if isinstance(value, str) else _cut(str(value)))
+
+    def add_text(self, text: str) -> None:
+        """Add a text, whatever column it is of."""
+        (self.parts if _DIGITS.fullmatch(text) else self.texts).add(text)
 
     def add_rows(self, rows: pl.DataFrame) -> None:
         """Add all values of op rows."""
@@ -134,17 +140,29 @@ class Values:
         return {cell for found in self.cells.values() for cell in found if _NUMBER.fullmatch(cell)}
 
     def blanked(self, text: str) -> str:
-        """A text with `ERASED` in the place of each value; of `parts` where they are words."""
-        return self._blank.sub(ERASED, text) if self.texts or self.parts else text
+        """A text with `ERASED` in the place of each value; of `parts` where they are words. Hashes, times and numbers by themselves stay."""
+        if not (self.texts or self.parts) or (_MARK.fullmatch(text) and text not in self.texts):
+            return text
+        return self._blank.sub(ERASED, text)
 
     @property
     def _blank(self) -> re.Pattern[str]:
-        words = (rf"(?<!\w){re.escape(part)}(?!\w)" for part in sorted(self.parts, key=len, reverse=True))
-        return re.compile("|".join([*map(re.escape, sorted(self.patterns, key=len, reverse=True)), *words]))
+        words = (rf"(?<!\w){re.escape(part)}(?!\w)" for part in sorted(self.parts, key=len, reverse=True) if not _DIGITS.fullmatch(part))
+        return re.compile("|".join([*map(re.escape, sorted(self.patterns, key=len, reverse=True)), *words]) or r"(?!)")
 
 
 _NUMBER: Final = re.compile(r"-?\d+(\.\d+)?")
+_DIGITS: Final = re.compile(r"[0-9A-Fa-f]{1,7}")
+"""Texts that hashes, identifiers and times have in them by chance."""
+_MARK: Final = re.compile(r"[0-9a-f]{16,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d-\d\d([T ][0-9:.+Z-]*)?")
+"""A hash, an identifier or a time."""
+_NUMBERED: Final = re.compile(r"&#(\d+);")
 _JSON: Final = r'^[\[{"]'
+
+
+def _cut(number: str) -> str:
+    """The text of a number without needless digits, as `spelled` has it."""
+    return re.sub(r"(\.\d*?)0+$", r"\1", number).removesuffix(".")
 
 
 def _quoted(texts: Iterable[str]) -> list[str]:
@@ -173,10 +191,16 @@ def spelled(column: pl.Series) -> pl.Series:
 
 
 def spellings(text: str) -> tuple[str, ...]:
-    """How a text stands in JSON and XML files: by itself, with escapes, and with escapes for all that is not ASCII."""
+    """How a text stands in files: by itself, in JSON and XML with their escapes, with escapes for all that is not ASCII, and in cells of CSV with doubled quotes."""
     inner, plain = json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]
     xml = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return tuple(dict.fromkeys((text, inner, plain, xml)))
+    attribute = xml.replace('"', "&quot;")
+    numbered = [one.encode("ascii", "xmlcharrefreplace").decode() for one in (xml, attribute, attribute.replace("'", "&#39;"), attribute.replace("'", "&apos;"))]
+    hexadecimal = [_NUMBERED.sub(write, one) for one in numbered for write in (lambda found: f"&#x{int(found[1]):x};", lambda found: f"&#x{int(found[1]):X};")]
+    again = [json.dumps(one, ensure_ascii=False)[1:-1] for one in (inner, plain)]
+    doubled = [one.replace('"', '""') for one in (text, inner, plain, *again)]
+    quotes = [xml.replace('"', "&#34;").replace("'", "&#39;"), xml.replace('"', "&#34;"), attribute.replace("'", "&#39;"), attribute.replace("'", "&apos;")]
+    return tuple(dict.fromkeys((text, inner, plain, xml, attribute, *quotes, *numbered, *hexadecimal, *again, *doubled)))
 
 
 def _leaves(text: str) -> Iterator[Any] | None:
