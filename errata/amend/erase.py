@@ -183,7 +183,7 @@ def erase(pipeline: LoadedPipeline, wanted: Erasure, options: RunOptions, protec
     return Erased(rows, proof, work.result, published)
 
 
-def check(pipeline: LoadedPipeline, key: Mapping[str, str], texts: Sequence[str]) -> tuple[int, list[str]]:
+def check(pipeline: LoadedPipeline, key: Mapping[str, str], texts: Sequence[str]) -> tuple[int, list[str], list[str]]:
     """Search the state and the outputs for values.
 
     Args:
@@ -192,7 +192,7 @@ def check(pipeline: LoadedPipeline, key: Mapping[str, str], texts: Sequence[str]
         texts: Texts that are found wherever they are.
 
     Returns:
-        How many values were looked for, and the files that hold one.
+        How many values were looked for, the files that hold one, and the places in which not every value was looked for.
     """
     head = pipeline.head()
     if head is None:
@@ -202,7 +202,8 @@ def check(pipeline: LoadedPipeline, key: Mapping[str, str], texts: Sequence[str]
         values.add_text(text)
     for name, text in key.items():
         values.add(name, text)
-    return len(values), [*Removal(pipeline.plan, pipeline.state, head).holding(values)]
+    removal = Removal(pipeline.plan, pipeline.state, head)
+    return len(values), [*removal.holding(values)], removal.unsearched(values)
 
 
 def _sources(plan: Plan, wanted: Erasure) -> list[str]:

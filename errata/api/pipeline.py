@@ -288,8 +288,8 @@ class Pipeline:
         """
         return amendments.erase_records(self.loaded, erasure, options or RunOptions())
 
-    def erase_check(self, key: Mapping[str, str], texts: Sequence[str] = ()) -> tuple[int, list[str]]:
-        """Search the state and the outputs for values: how many were looked for, and the files that hold one. Raises Usage before the first run.
+    def erase_check(self, key: Mapping[str, str], texts: Sequence[str] = ()) -> tuple[int, list[str], list[str]]:
+        """Search the state and the outputs for values: how many, the files that hold one, and the places in which not every value was looked for. Raises Usage before the first run.
 
         Args:
             key: Values by column, as an erasure names them.

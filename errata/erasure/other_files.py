@@ -21,7 +21,7 @@ def clear(folder: Folder, search: Search, *, dry: bool = False) -> list[str]:
     """Let no other file below a state's folder hold a value, and return the ones that did. One durable step a file.
 
     A value in a text, also in a compressed one, is blanked. Kept answers of a service, which the next run asks again, and files of other kinds are removed;
-    of the copy of a dataset all files, as it is whole or not there. A dry call only looks.
+    of the copy of a dataset all files, since a part of it is of no use. A dry call only looks.
     """
     found: list[str] = []
     names = list(folder.names())

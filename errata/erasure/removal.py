@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, cast
 
+from changelog.lazy_imports import pl
+from errata.erasure.output_cells import cells_of
 from errata.erasure.record import PENDING, made_key, signed
-from errata.erasure.search import Search
+from errata.erasure.search import PARQUET, Search
 from errata.erasure.values import Values
 from errata.plan.plan import Plan
 from operators.output.config import OutputConfig
@@ -52,6 +55,7 @@ class Removal:
         told = {
             "epoch": int(self.head.counters[PENDING]["epoch"]), "at": datetime.now(UTC).isoformat(timespec="seconds"), "removed_files": removed,
             "searched_values": None if values is None else len(values), "found": len(found), "files": found[:20],
+            "cell_values": None if values is None else values.of_cells, "unsearched": [] if values is None else self.unsearched(values)[:20],
         }  # fmt: skip
         return signed(told, made_key(self.state))
 
@@ -121,15 +125,39 @@ class Removal:
         yield from search.files(folder_at(self.state.root, self.state.connection))
         for place in self._published():
             yield from (f"{place}/{name}" for name in search.files(folder_of(self.plan.settings.places / place)))
-        for node in self.plan.of_kind("output"):
-            connection = cast("Output", node.operator).config.connection
-            path = self.plan.settings.connections[str(connection)].address().path if connection is not None else None
+        for _, path in self._databases():
             if path is not None and search.found_in(path.read_bytes()):
                 yield str(path)
+        for node, name, content in self._written():
+            if search.found_in(content) or search.in_columns(self._cells(node, content) or ()):
+                yield name
+
+    def unsearched(self, values: Values) -> list[str]:
+        """The places in which not every value was looked for: all values on a server; values that are found as whole cells alone where only bytes are read."""
+        servers = [label for label, path in self._databases() if path is None]
+        if not values.of_cells:
+            return servers
+        files = [name for node, name, content in self._written() if self._cells(node, content) is None and content[:4] != PARQUET]
+        return list(dict.fromkeys([*servers, *(label for label, path in self._databases() if path is not None), *files]))
+
+    def _databases(self) -> Iterator[tuple[str, Path | None]]:
+        """The tables of databases that outputs write, and the files of the databases; None for a server."""
+        for node in self.plan.of_kind("output"):
+            config = cast("Output", node.operator).config
+            if config.connection is not None:
+                yield f"{config.connection}:{config.table}", self.plan.settings.connections[str(config.connection)].address().path
+
+    def _written(self) -> Iterator[tuple[str, str, bytes]]:
+        """The files that outputs and the dead letter queue wrote: the node, the path and the content."""
         places = self.plan.settings.places
-        for node in self.head.nodes.values():
-            for entry in node.get("files", ()):
+        for node, told in self.head.nodes.items():
+            for entry in told.get("files", ()):
                 if "mark" not in entry and "database" not in entry:
                     target = places / entry["path"]
-                    if target.exists() and search.found_in(bytes(store_of(target).content(target))):
-                        yield str(entry["path"])
+                    if target.exists():
+                        yield node, str(entry["path"]), bytes(store_of(target).content(target))
+
+    def _cells(self, node: str, content: bytes) -> list[pl.Series] | None:
+        """The columns of a file that an output wrote; None where only its bytes are read."""
+        operator = self.plan[node].operator if node in self.plan.nodes else None
+        return cells_of(content, operator.config) if isinstance(operator, Output) else None

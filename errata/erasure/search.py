@@ -8,7 +8,7 @@ import lzma
 import zipfile
 import zlib
 from bz2 import BZ2Decompressor
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +18,8 @@ from changelog.lazy_imports import pa, pl
 from errata.erasure.values import Values, as_frame
 from storage.stores.folders import Folder
 
-_PARQUET: Final = b"PAR1"
+PARQUET: Final = b"PAR1"
+"""What a Parquet file begins and ends with."""
 _DEEPEST: Final = 4
 """Archives within archives that are opened."""
 _WINDOW: Final = 1 << 24
@@ -53,7 +54,7 @@ class Search:
         """Whether a file's content holds a value, also in what it is the compressed form of."""
         if self._anywhere(content):
             return True
-        if content[:4] == _PARQUET and content[-4:] == _PARQUET:
+        if content[:4] == PARQUET and content[-4:] == PARQUET:
             return any(self._in_rows(rows) for rows in _parquet(content))
         return deep > 0 and any(self.found_in(inner, deep - 1) for inner in _unpacked(content))
 
@@ -62,6 +63,10 @@ class Search:
         return any(
             bool(self.values.holding(_plain(column), whole=True).any()) for column in frame if column.name not in _SYSTEM
         )
+
+    def in_columns(self, columns: Iterable[pl.Series]) -> bool:
+        """Whether a cell of columns is a value: also a short text, a number or a date, which a column of this name had."""
+        return any(bool(self.values.holding(column, whole=True).any()) for column in columns)
 
     def files(self, folder: Folder) -> Iterator[str]:
         """The files below a folder that hold a value."""

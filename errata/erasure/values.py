@@ -51,7 +51,7 @@ class Values:
             if _NUMBER.fullmatch(value):
                 self.cells.setdefault(name, set()).add(_cut(value))
         elif value is not None and value != "" and not isinstance(value, (bool, bytes)):
-            self.cells.setdefault(name, set()).add(value if isinstance(value, str) else _cut(str(value)))
+            self.cells.setdefault(name, set()).add(as_cell(value))
 
     def add_text(self, text: str) -> None:
         """Add a text, whatever column it is of."""
@@ -135,6 +135,11 @@ class Values:
             found = found | (cells.str.contains(_JSON) & cells.str.contains_any(_quoted(self.parts))).fill_null(value=False)
         return found
 
+    @property
+    def of_cells(self) -> int:
+        """How many of the values are found as whole cells alone."""
+        return len(self) - len(self.texts)
+
     def numbers(self) -> set[str]:
         """All cells of any column that are numbers."""
         return {cell for found in self.cells.values() for cell in found if _NUMBER.fullmatch(cell)}
@@ -158,6 +163,11 @@ _MARK: Final = re.compile(r"[0-9a-f]{16,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{
 """A hash, an identifier or a time."""
 _NUMBERED: Final = re.compile(r"&#(\d+);")
 _JSON: Final = r'^[\[{"]'
+
+
+def as_cell(value: Any) -> str:
+    """A value of JSON as the text of a cell."""
+    return value if isinstance(value, str) else _cut(str(value))
 
 
 def _cut(number: str) -> str:

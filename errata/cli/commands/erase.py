@@ -1,7 +1,7 @@
 """`errata erase`: records leave the state, the outputs and the history for good."""
 
 import getpass
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -82,6 +82,7 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, source: str 
         return Exit.CLEAN
     code = console.end_of_run(done.result)
     console.note(f"Searched for {plural(done.proof['searched_values'], 'value')} of these records alone: {_found(done.proof)}")
+    _say_unsearched(console, done.proof["unsearched"])
     return Exit.VIOLATION if done.proof["found"] else code
 
 
@@ -89,11 +90,18 @@ def _check(console: Console, words: dict[str, Any], key: Mapping[str, str], text
     """Search, and answer with the files that hold a value."""
     if not key and not texts:
         raise click.UsageError("--check needs values to look for: --key COLUMN=VALUE or --value TEXT", click.get_current_context())
-    count, files = load_pipeline(console, words).erase_check(key, texts)
+    count, files, unsearched = load_pipeline(console, words).erase_check(key, texts)
     rows_answer(console, ({"file": file} for file in files), format, ("file",), lead=("file",))
     found = f"{plural(len(files), 'file')} {'holds' if len(files) == 1 else 'hold'} one" if files else "no file of the state or of an output holds one"
     console.note(f"Searched for {plural(count, 'value')}: {found}")
+    _say_unsearched(console, unsearched)
     return Exit.VIOLATION if files else Exit.CLEAN
+
+
+def _say_unsearched(console: Console, places: Sequence[str]) -> None:
+    """Name the places in which not every value was looked for."""
+    if places:
+        console.note(f"Not searched for every value: {', '.join(places)}")
 
 
 def _found(proof: Mapping[str, Any]) -> str:

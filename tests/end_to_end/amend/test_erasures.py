@@ -389,3 +389,35 @@ def test_a_name_that_is_a_part_of_another_one_leaves(neighbours: Folder) -> None
 def test_files_of_earlier_epochs_that_hold_but_numbers_of_a_record_leave(neighbours: Folder) -> None:
     assert holding(neighbours.path, ["91237"]) == []
     assert sorted(file.name for file in (neighbours.path / "out").iterdir()) == ["amounts-3.csv", "report-3.json"]
+
+
+def test_a_later_search_reads_the_cells_of_outputs_and_names_the_places_where_it_cannot(neighbours: Folder, tmp_path: Path) -> None:
+    folder = copied(neighbours, tmp_path / "one")
+    pipeline = str(folder.path / "pipeline.yaml")
+    code, _, told = command("erase", pipeline, "--check", "--key", "amount=91237")
+    assert code == 0
+    assert "Not searched" not in told
+    (folder.path / "out/amounts-3.csv").write_text("id,amount\n1,91237\n", encoding="utf-8")
+    code, told, _ = command("erase", pipeline, "--check", "--key", "amount=91237", "--format", "jsonl")
+    assert (code, told) == (5, '{"file":"out/amounts-3.csv"}\n')
+    folder.write("pipeline.yaml", NEIGHBOURS.replace('type: json, path: "out/report-{epoch}.json"', "type: xml, path: out/report.xml"))
+    folder.run()
+    _, _, told = command("erase", pipeline, "--check", "--key", "amount=91237", "--value", "annabella")
+    assert "Not searched for every value: out/report.xml" in told
+
+
+def test_short_digits_of_a_record_leave_and_the_ledger_stays_whole(small: Folder, tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", small.text("pipeline.yaml"))
+    folder.write("in/orders.csv", "id,customer,region,amount\n1,2026,north,12\n2,benjamin,north,5\n")
+    folder.run()
+    folder.write("in/orders.csv", "id,customer,region,amount\n2,benjamin,north,5\n")
+    entries = Ledger(State(str(folder.path / ".errata/small")).ledger).entries()
+    done = folder.load().erase(replace(ANNA, key={"customer": "2026"}), SAIL)
+    assert done.proof is not None
+    assert done.proof["found"] == 0
+    assert [row["names"] for row in folder.load().show("regions", 1)] == [None]
+    after = Ledger(State(str(folder.path / ".errata/small")).ledger).entries()
+    assert "(erased)" not in str(after)
+    assert after[0].started == entries[0].started
+    assert command("verify", str(folder.path / "pipeline.yaml"))[0] == 0
