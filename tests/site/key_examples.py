@@ -1,4 +1,4 @@
-"""Examples of keys: the shortest value that each key has in the pipelines of `examples/` and of some pages of the reference."""
+"""Examples of keys: the shortest value that each key has in the pipelines of `examples/` and of the documents."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import yaml
 
 from tests.site.pages import DOCS, ROOT
 
-PAGES = [DOCS / "reference" / f"{name}.md" for name in ("channels-and-compositions", "corrections", "databases", "environment", "outputs", "rest-sources", "state-nodes", "time-windows", "transforms", "variables")]
-"""The pages whose blocks are examples."""
+PAGES = sorted(page for page in DOCS.rglob("*.md") if page.parent.name != "diagnostics")
+"""The pages whose blocks are examples. Those of diagnostics show mistakes."""
 LONGEST = 60
 """The most letters of an example."""
 BLOCK = re.compile(r'^```(yaml|toml)(?: title="[^"]*")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
