@@ -69,7 +69,7 @@ def first_sizes(frame: DataFrame, groups: Sequence[str], bests: Sequence[BestVal
     number = _groups(sample, rows)
     if number * size * len(bests) * ROWS_AN_ENTRY > rows:
         return [ListSize(one, 1) for one in bests]
-    share = _SPARE * size * number / rows
+    share = _SPARE * size * number / max(rows, 1)
     return [ListSize(one, 1) if one in short else ListSize(one, size, _bound(sample, one, share)) for one in bests]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from operators.combine import range_join
 from tests.support.chunking import small_chunks
-from tests.support.pipelines import Folder
+from tests.support.pipelines import Folder, limited
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -294,3 +294,12 @@ def test_a_group_may_have_the_key_of_the_record_that_fails_in_it(tmp_path: Path)
         folder.run()
         assert (folder.text("out/parts.csv"), categories(folder)) == ("id,part\n" + parts, failed)
     assert folder.violations() == []
+
+
+def test_best_values_of_no_rows_in_the_engine(tmp_path: Path) -> None:
+    best = '  - { type: aggregate, name: best, input: rows, config: { group_by: [g], cxl: "emit most = max(id)" } }\n' + output("best")
+    with limited(small_rows=-1):
+        folder = steps(tmp_path, best, [""])
+        folder.write("pipeline.yaml", ROWS.replace("PERSIST", "all") + best.replace("max(id)", "max(id + 1)"))
+        folder.run()
+    assert folder.rows("out/best.csv") == []
