@@ -5,7 +5,7 @@ Live rows are never touched: the epoch of the erasure has derived them without t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, cast
 
@@ -17,6 +17,8 @@ from errata.erasure.values import SYSTEM, Values, as_frame, spelled
 from errata.plan.correlation import TRIGGERS
 from errata.plan.plan import Node, Plan
 from errata.state.triage_events import TRIAGE
+from operators.output.booked import BookedOutput
+from operators.output.history import HistoryOutput
 from operators.source.node import SourceNode
 from storage.delta.changelog_table import ChangelogTable
 from storage.delta.scrubbing import Change
@@ -96,16 +98,26 @@ class Scrub:
         return ((path, node) for node in self.plan if (path := f"changelog/{node.name}") in self.paths and self.table(path).exists())
 
     def _forget_versions(self, path: str, node: Node) -> None:
-        """A history loses the rows of erased records, also live ones: nothing upstream takes them back."""
+        """A history loses the rows of erased records, also live ones: nothing upstream takes them back.
+
+        Its keys tell the record that a row came from, as far as they hold the key of the input's row. For all others the written values have to be an erased
+        record's, and no other record's.
+        """
         above = node.inputs[0][0]
-        source = f"changelog/{above}"
-        if source not in self.paths or not self.keys[above]:
+        source, operator, erased = f"changelog/{above}", node.operator, self.keys[above]
+        if source not in self.paths or not erased or not isinstance(operator, HistoryOutput | BookedOutput):
             return
-        images = cut(self.table(source), self.keys[above]).rows
-        shared = [name for name in images.columns if name not in SYSTEM and not name.startswith("_")]
+        images = cut(self.table(source), erased).rows
+        others = gathered(rows.join(images, IDENTITY, "anti") for rows in op_rows(self.table(source)))
+        shown = {name: origin for name, origin, _ in operator.taken}
         for rows in op_rows(self.table(path)):
-            names = [name for name in shared if name in rows.columns and rows.schema[name] == images.schema[name]]
-            found = rows.join(images.select(names).unique(), names, "semi", nulls_equal=True)
+            names = [name for name, origin in shown.items() if name in rows.columns and origin in images.columns and not rows.schema[name].is_nested()]
+            came = _came_from(operator, rows)
+            key = erased.matched(came)
+            certain = key.is_not_null() & ~key.is_in(pl.Series([*erased.spans], dtype=pl.Binary).implode()).fill_null(value=False)
+            hers, alien = (_alike(rows, part, shown, names) for part in (images, others))
+            unknown = key.is_null() & ~came.is_in(others["_key"].implode()).fill_null(value=False)
+            found = rows.filter(certain | (key.is_not_null() & hers) | (unknown & hers & ~alien))
             self.tables[path].gone = gathered([self.tables[path].gone, found.select(*IDENTITY)])
             self.values.add_rows(found.select(names))
 
@@ -277,6 +289,27 @@ class Scrub:
             return stored.take(kept["__at"].sort().cast(pl.Int64).rechunk().to_arrow())
 
         self._rewrite(path, change)
+
+
+def _came_from(operator: HistoryOutput | BookedOutput, rows: pl.DataFrame) -> pl.Series:
+    """By row of an output that remembers the key of the input's row that it came from; null where its own key does not hold it."""
+    good = pl.col("_error").is_null() if "_error" in rows.columns else pl.lit(value=True)
+    if isinstance(operator, BookedOutput):
+        return rows.select(pl.when(good).then("_lookup").alias("_key"))["_key"]
+    length, mark = operator.bytes_before_input, operator.times.mark
+    if length is None:
+        return pl.repeat(None, rows.height, dtype=pl.Binary, eager=True)
+    same = good & pl.col("_lookup").bin.starts_with(mark)
+    return rows.select(pl.when(same).then(pl.col("_key").bin.slice(pl.col("_lookup").bin.size() + length)).alias("_key"))["_key"]
+
+
+def _alike(rows: pl.DataFrame, images: pl.DataFrame, shown: Mapping[str, str], names: Sequence[str]) -> pl.Series:
+    """Which rows of an output say what one of these rows of its input says. `shown`: by written column the input's; `names`: the written ones that are compared."""
+    if not names or not images.height:
+        return pl.repeat(False, rows.height, eager=True)
+    written = images.select(pl.col(shown[name]).cast(rows.schema[name], strict=False).alias(name) for name in names).unique()
+    marked = rows.select(names).join(written.with_columns(_met=True), names, "left", nulls_equal=True, maintain_order="left")
+    return marked["_met"].fill_null(value=False)
 
 
 def _with_state(rows: pl.DataFrame) -> pl.DataFrame:

@@ -49,6 +49,7 @@ _HASH, _BUCKET, _BUCKETS = "__hash", "__bucket", 256
 """The column and number of parts that keys are spread over: an engine handles a few large windows much faster than one for each key."""
 _BEGIN_BYTES: Final = 9
 """The bytes of the begin of an interval in a key: a date, a date-time or an int."""
+_EPOCH_BYTES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,13 @@ class HistoryOutput(Output, Keyed):
     def may_reject(self) -> bool:
         """Whether a row can lack its time, or `deleted` can fail."""
         return self.times.time is not None or self.times.deleted is not None
+
+    @property
+    def bytes_before_input(self) -> int | None:
+        """How many bytes of `_key` are between `_lookup` and the key of the input's row; None where keys do not hold it."""
+        if self.times.time is not None:
+            return None
+        return _BEGIN_BYTES + (_EPOCH_BYTES if self.times.recorded == "run" else 0)
 
     def reads_source(self) -> frozenset[str]:
         """What an output reads, and the variables of `deleted`."""
@@ -276,7 +284,7 @@ class HistoryOutput(Output, Keyed):
         assert begin is not None  # the history is one of recording
         now, names = self._now(values), self.output.columns()
         behind = [key_column([(now, key_type(self.output.data[begin]))])]
-        behind += [F.lit(values.epoch.to_bytes(8, "big"))] if self.times.recorded == "run" else []
+        behind += [F.lit(values.epoch.to_bytes(_EPOCH_BYTES, "big"))] if self.times.recorded == "run" else []
         key = F.concat(F.col("_lookup"), *behind, F.col("_key")) if self.times.time is None else F.concat(F.col("_key"), *behind)
         if not self.may_reject:
             return rows.withColumns({"_key": key, begin: now})
@@ -318,9 +326,9 @@ class HistoryOutput(Output, Keyed):
         """
         begin, end = self.times.begin, self.times.end
         names = self._names
-        alone = self.times.time is not None
-        tail = F.length("_lookup") + _BEGIN_BYTES + (8 if self.times.recorded == "run" else 0)
-        origin = F.lit(b"") if alone else _behind(F.col("_key"), tail)
+        before = self.bytes_before_input
+        alone = before is None
+        origin = F.lit(b"") if before is None else _behind(F.col("_key"), F.length("_lookup") + before)
         both = united(live.withColumn(_PRIOR, F.lit(1)), fresh.withColumn(_PRIOR, F.lit(0))).withColumn(_INPUT, origin)
         said = {f"__said{at}": part for at, part in enumerate(self._said(both, [name for name in self.output.data if name not in (begin, end, CURRENT)]))}
         same = ["_lookup", *said]

@@ -247,6 +247,47 @@ def test_records_that_a_file_still_holds_stay_out(small: Folder, tmp_path: Path,
     assert holding(folder.path, ["annabella"]) == []
 
 
+@pytest.mark.parametrize(
+    ("written", "history", "columns"),
+    [
+        ("mapping: { client: customer }", "key: [customer], recorded: epoch", ("client", "city")),
+        ("mapping: { client: customer }", "key: [customer], recorded: run", ("client", "city")),
+        ("mapping: { client: customer, place: city }", "key: [customer], recorded: epoch", ("client", "place")),
+        ("mapping: { client: customer }", "key: [customer], valid_from: since, recorded: epoch", ("client", "city")),
+        ("exclude: [customer]", "key: [city], recorded: epoch", ("city",)),
+    ],
+    ids=["renamed", "by run", "all renamed", "both times", "excluded"],
+)  # fmt: skip
+def test_a_history_keeps_the_versions_of_others(tmp_path: Path, written: str, history: str, columns: tuple[str, ...]) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", f"""\
+pipeline: {{ name: homes }}
+nodes:
+  - type: source
+    name: people
+    config:
+      name: people
+      type: csv
+      path: in/people.csv
+      merge: {{ strategy: snapshot, primary_key: [customer] }}
+      schema: [{{ name: customer, type: string }}, {{ name: city, type: string }}, {{ name: since, type: date }}]
+  - {{ type: output, name: homes, input: people, config: {{ name: homes, type: csv, path: out/homes.csv, {written}, history: {{ {history} }} }} }}
+""")
+    for cities in ("Trumsdorf,2024-01-01", "Kleinstadt,2025-01-01"):
+        folder.write("in/people.csv", f"customer,city,since\nannabella,{cities}\nbenjamin,{cities}\n")
+        folder.run()
+    rows = [tuple(row.values()) for row in folder.load().show("homes")]
+    at = next((row.index("annabella") for row in rows if "annabella" in row), None)
+    others = [row for row in rows if row[at] != "annabella"] if at is not None else rows[::2]
+    folder.write("in/people.csv", "customer,city,since\nbenjamin,Kleinstadt,2025-01-01\n")
+    erased(folder)
+    assert len(others) * 2 == len(rows)
+    assert sorted(map(str, (tuple(row.values()) for row in folder.load().show("homes")))) == sorted(map(str, others))
+    assert set(columns) <= set(next(iter(folder.load().show("homes"))))
+    assert holding(folder.path, ["annabella"]) == []
+    assert command("verify", str(folder.path / "pipeline.yaml"))[0] == 0
+
+
 @pytest.mark.parametrize(("first", "then"), [("one", None), ("one", "two"), (None, "two")], ids=["missing", "other", "instead of the file"])
 def test_without_the_key_of_erasures_nothing_is_done(small: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str | None, then: str | None) -> None:
     def set_key(value: str | None) -> None:
