@@ -469,6 +469,9 @@ def _dated(texts: _Texts, kind: str, formats: Sequence[str]) -> Guess | None:
     if twin is not None:
         first = "the day" if form.startswith("%d") else "the month"
         doubts = (f"no value tells days from months, such as '{texts.values[0]}': {first} is taken as the first; the other order is '{twin}' in date_formats",)
+    offsets = texts.values.str.extract(r"T\d\d:?\d\d.*?(Z|[+-]\d\d:?\d\d)$").fill_null("").unique().sort().to_list() if kind == "date_time" and not form else []
+    if len(offsets) > 1:
+        doubts += (f"the times have several offsets ({', '.join(one or 'none' for one in offsets[:4])}): they are read as UTC, so that days begin at midnight in UTC",)
     known = form in _BUILT_IN
     guess = Guess(kind, date_format=None if known else form, form="" if form == "%Y-%m-%d" else form, doubts=doubts, note="" if known else f"written as {form}")
     call = f"to_{'date' if kind == 'date' else 'datetime'}({_quoted(guess.form) if guess.form else ''})"

@@ -62,7 +62,7 @@ def _other(data: bytes, wrong: int, *, whole: bool) -> Encoding:
     around = data[max(wrong - _SHOWN // 2, 0) : wrong + _SHOWN // 2].decode(name, "replace")
     line = around[: around.find("\n")] if "\n" in around[len(around) // 2 :] else around
     shown = line.rsplit("\n", 1)[-1].strip()
-    return Encoding(name, doubt=f"byte {wrong} is no UTF-8: read as {name}, so that the text there is '{shown}'; options.encoding names another")
+    return Encoding(name, doubt=f"the file is no UTF-8 (byte {wrong}), so it is read as {name}: '{shown}'. If that text is wrong, name its encoding in options.encoding")
 
 
 def _by_script(data: bytes, *, whole: bool) -> str | None:

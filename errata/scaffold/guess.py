@@ -75,6 +75,8 @@ def guess_pipeline(folder: Path, given: Sequence[Path], *, force: bool = False) 
 def _files(given: Sequence[Path]) -> Iterator[Path]:
     """The files; folders give theirs in the order of their names. Raises Usage where a folder has none, and StorageFailed for a missing file."""
     for path in given:
+        if (path / "refs" / "head").is_file():
+            raise Usage(f"{path} is a dataset of Open Data Fabric", help=f"a source of type odf reads it: {{type: odf, path: {path}}}; see docs/reference/datasets.md")
         if path.is_dir():
             found = sorted(one for one in path.iterdir() if one.is_file() and is_data(one) and not one.name.startswith("."))
             if not found:

@@ -43,11 +43,12 @@ def unique(name: str, taken: Collection[str]) -> str:
 
 
 def column_names(names: Sequence[str]) -> dict[str, str]:
-    """Return a name for each field that CXL can read; a plain one stays."""
+    """Return a name for each field that CXL can read; a plain one stays. Where only hyphens stand in the way, letters keep their case: `USt-Satz` is `USt_Satz`."""
     made: dict[str, str] = {}
     taken: set[str] = set()
     for place, name in sorted(enumerate(names), key=lambda one: not is_plain(one[1])):
-        free = _free(name if is_plain(name) else plain_name(name, f"column_{place + 1}"), taken)
+        joined = name.replace("-", "_")
+        free = _free(joined if is_plain(joined) else plain_name(name, f"column_{place + 1}"), taken)
         taken.add(free.lower())
         made[name] = free
     return {name: made[name] for name in names}

@@ -8,12 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from errata.core.column_names import names_identity
 from errata.scaffold.model import ColumnGuess, Link, SourceGuess
 from errata.scaffold.names import unique
 
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*(?: [A-Za-z0-9_./-]+)*")
 _WORDS = frozenset(("true", "false", "yes", "no", "on", "off", "null", "none", "y", "n"))
 _FEW = 20
+_LINE = re.compile(r"(line|pos|seq|zeile|item|nr$|no$|number)", re.IGNORECASE)
 _WIDTH = 118
 _BRANCH = "\n          else "
 
@@ -67,6 +69,7 @@ def pipeline_text(name: str, sources: Sequence[SourceGuess], links: Sequence[Lin
         lines += [*_output(node, ends[source.name], out, source.name, form=output_form(source)), ""]
     for source in sources:
         lines += _sums(source, ends[source.name], taken, out)
+    lines += _merges(sources, ends, taken, out)
     for link in links:
         lines += _combine(link, sources, ends, taken, out)
     lines += [
@@ -99,12 +102,17 @@ def _printable(text: str) -> str:
     return "".join(one if one.isprintable() else " " for one in text)
 
 
-def _source(source: SourceGuess) -> Iterator[str]:
+def _doubts(source: SourceGuess) -> Iterator[str]:
+    """What is unsure about a source, but for its declared columns."""
     names = {f"{source.name}.{column.name}" for column in source.columns}
     for doubt in source.doubts:
         if doubt.place not in names:
             field = doubt.place.removeprefix(source.name).removeprefix(".")
             yield from _comment(f"Unsure: {field}{': ' if field else ''}{doubt.text}.", "  ")
+
+
+def _source(source: SourceGuess) -> Iterator[str]:
+    yield from _doubts(source)
     yield "  - type: source"
     yield f"    name: {source.name}"
     yield "    config:"
@@ -124,12 +132,23 @@ def _source(source: SourceGuess) -> Iterator[str]:
         yield f"      merge: {_flow({'strategy': source.strategy, 'primary_key': list(source.key)})}"
     else:
         yield "      # merge: {strategy: snapshot, primary_key: [COLUMN]}  # with a key, a changed record is a correction of the one it was"
+    if len(source.key) == 2 and source.strategy == "snapshot" and (whole := _whole_of_lines(source)):
+        yield f"      # correlation_key: {whole}  # where one line of it cannot be read, all of its lines wait: docs/how-to/groups.md"
     yield "      schema:"
     for column in source.columns:
         for doubt in source.doubts:
             if doubt.place == f"{source.name}.{column.name}":
                 yield from _comment(f"Unsure: {doubt.text}.", "        ")
         yield _column(column)
+
+
+def _whole_of_lines(source: SourceGuess) -> str:
+    """The column of a key that names an invoice or the like, where the other one numbers its lines; empty where there is none."""
+    first, second = (source.column(name) for name in source.key)
+    for whole, line in ((first, second), (second, first)):
+        if names_identity(whole.name) and _LINE.search(line.name) and line.guess.final == "int":
+            return whole.name
+    return ""
 
 
 def _column(column: ColumnGuess) -> str:
@@ -187,6 +206,21 @@ def _sums(source: SourceGuess, end: str, taken: list[str], out: str) -> list[str
         *_output(output, node, out, node),
     ]  # fmt: skip
     return ["  # To sum up, remove the signs in front of these lines:", *_commented(lines), ""]
+
+
+def _merges(sources: Sequence[SourceGuess], ends: Mapping[str, str], taken: list[str], out: str) -> Iterator[str]:
+    """A merge of the sources that have the same columns, as a comment."""
+    alike: dict[tuple[tuple[str, str], ...], list[SourceGuess]] = {}
+    for source in sources:
+        alike.setdefault(tuple((one.name, one.guess.final) for one in source.columns), []).append(source)
+    for group in (one for one in alike.values() if len(one) > 1):
+        node = unique(f"{group[0].name}_and_{group[1].name if len(group) == 2 else 'others'}", taken)
+        output = unique(f"{node}_out", [*taken, node])
+        taken += [node, output]
+        form = "json" if "json" in map(output_form, group) else "csv"
+        lines = ["  - type: merge", f"    name: {node}", f"    inputs: [{', '.join(ends[one.name] for one in group)}]", *_output(output, node, out, node, form=form)]
+        told = f"{', '.join(one.name for one in group)} have the same columns. To have their rows as one, remove the signs in front of these lines:"
+        yield from (*_comment(told, "  "), *_commented(lines), "")
 
 
 def _has_few(source: SourceGuess, column: ColumnGuess) -> bool:

@@ -75,6 +75,8 @@ def samples_of(path: Path, name: str) -> list[Sample]:
 
 def _format_of(path: Path, name: str, data: Buffer) -> str:
     """The format by the ending of the name, else by the first bytes."""
+    if data[:16] == b"SQLite format 3\0":
+        raise StorageFailed(f"{name}: a SQLite database, which is no file of records", help="declare it as a connection in errata.toml; a source then names a table or query: docs/reference/databases.md")
     suffixes = [suffix.lower() for suffix in path.suffixes]
     suffix = suffixes[-2] if is_compressed(path) and len(suffixes) > 1 else suffixes[-1] if suffixes else ""
     if suffix in _SUFFIXES:

@@ -11,6 +11,7 @@ from errata.cli.console import Console, rows_answer
 from errata.cli.help import Command
 from errata.cli.loading import known_node, load_for_reading, load_pipeline
 from errata.cli.parameters import PIPELINE_WORDS, common_options, console_of, engine_of, engine_options, option, pipeline_options
+from errata.core.failures import Usage
 from errata.core.options import RunOptions
 from errata.rendering.progress import progress
 
@@ -18,8 +19,8 @@ from errata.rendering.progress import progress
 @click.command("diff", cls=Command)
 @pipeline_options
 @click.argument("node", required=False, shell_complete=node_names)
-@option("--from", "start", metavar="EPOCH", type=click.IntRange(min=0), shell_complete=epochs, help="The earlier epoch; 0 is before the first run.")
-@option("--to", "end", metavar="EPOCH", type=click.IntRange(min=0), shell_complete=epochs, help="The later epoch.")
+@option("--from", "start", metavar="EPOCH", type=click.IntRange(min=0), shell_complete=epochs, help="The earlier epoch; 0 is before the first run [default: the one before --to].")
+@option("--to", "end", metavar="EPOCH", type=click.IntRange(min=0), shell_complete=epochs, help="The later epoch [default: the last].")
 @option("--pipeline", "other", metavar="FILE", type=click.Path(path_type=Path), help="Compare with what this pipeline file would give; nothing is committed.")
 @forecasts.forecast_options
 @engine_options
@@ -30,6 +31,8 @@ def command(
     r"""Show the net difference of a node between two epochs, or what an edited pipeline would change.
 
     \b
+    What the last epoch changed in the outputs:
+      errata diff pipeline.yaml
     What changed between two epochs:
       errata diff pipeline.yaml totals --from 3 --to 5
     What an edited pipeline would change in each output, for a pull request:
@@ -42,12 +45,20 @@ def command(
         if start is not None or end is not None:
             raise click.UsageError("--pipeline compares with now; --from and --to do not go with it", context)
         return _with_other(console, words, other, node, RunOptions(engine=engine), (format, rows))
-    if node is None or start is None or end is None:
-        raise click.UsageError("give NODE, --from and --to, or --pipeline", context)
     if format == forecasts.MARKDOWN:
         raise click.UsageError("--format markdown needs --pipeline", context)
     pipeline = load_for_reading(console, words)
-    rows_answer(console, pipeline.diff(known_node(pipeline, node), start, end), format, ("op", "before", "after"), lead=("op",))
+    head = pipeline.head_epoch()
+    if head is None:
+        raise Usage.no_run()
+    end = (head if start is None else max(head, start)) if end is None else end
+    start = max(end - 1, 0) if start is None else start
+    if node is not None:
+        rows_answer(console, pipeline.diff(known_node(pipeline, node), start, end), format, ("op", "before", "after"), lead=("op",))
+        return 0
+    outputs = [one["name"] for one in pipeline.status()["nodes"] if one["type"] == "output"]
+    rows = ({"node": name, **row} for name in outputs for row in pipeline.diff(name, start, end))
+    rows_answer(console, rows, format, ("node", "op", "before", "after"), lead=("node", "op"))
     return 0
 
 

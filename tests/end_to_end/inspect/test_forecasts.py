@@ -118,7 +118,7 @@ def test_options_that_do_not_go_together(tmp_path: Path) -> None:
     folder = project(tmp_path)
     deliver(folder, {1: ("jan", 1)})
     pipeline = str(tmp_path / "pipeline.yaml")
-    for words in (["plan", pipeline, "--format", "markdown"], ["diff", pipeline, "out"], ["diff", pipeline, "out", "--from", "0", "--to", "1", "--format", "markdown"],
+    for words in (["plan", pipeline, "--format", "markdown"], ["diff", pipeline, "out", "--format", "markdown"], ["diff", pipeline, "out", "--from", "0", "--to", "1", "--format", "markdown"],
                   ["diff", pipeline, "out", "--from", "0", "--pipeline", pipeline], ["diff", pipeline, "nowhere", "--pipeline", pipeline]):  # fmt: skip
         assert command(*words)[0] == 64, words
 

@@ -7,6 +7,8 @@ import io
 import json
 import random
 import re
+import sqlite3
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 
@@ -62,7 +64,7 @@ def test_amounts_with_a_decimal_comma(project, capsys):
     told = project(**{"rechnungen.csv": MONEY.encode("cp1252")})
     assert "rechnungen: rechnungen.csv, 3 records, 4 columns, key nr" in told
     assert "rechnungen.nr: 3 of 3 values begin with a zero: it is a string, so that '0007' stays whole" in told
-    assert "is no UTF-8: read as cp1252" in told
+    assert "the file is no UTF-8 (byte 29), so it is read as cp1252: '0007;Müller;1.234,'" in told
     ran(capsys)
     assert rows("out/rechnungen.csv") == [
         ["nr", "Kunde", "Betrag", "Datum"],
@@ -272,6 +274,21 @@ def test_one_wrong_cell_of_a_sheet_does_not_change_the_type_of_its_column(projec
     assert [row[0] for row in rows("out/b.csv")[1:]] == [str(number) for number in range(1, 31) if number not in (7, 8)]
 
 
+def test_sheets_with_the_same_columns_are_merged_without_the_signs(project, capsys):
+    xlsxwriter = pytest.importorskip("xlsxwriter")
+    book = xlsxwriter.Workbook("b.xlsx")
+    for title, first in (("January", 1), ("February", 10)):
+        sheet = book.add_worksheet(title)
+        sheet.write_row(0, 0, ["id", "price"])
+        for row in (1, 2):
+            sheet.write_row(row, 0, [first + row, row + 0.5])
+    book.close()
+    project("b.xlsx")
+    uncommented()
+    ran(capsys)
+    assert sorted(rows("out/january_and_february.csv")[1:]) == [["11", "1.50"], ["12", "2.50"], ["2", "1.50"], ["3", "2.50"]]
+
+
 def test_workbooks_and_avro(project, capsys):
     xlsxwriter, fastavro = pytest.importorskip("xlsxwriter"), pytest.importorskip("fastavro")
     book = xlsxwriter.Workbook("b.xlsx")
@@ -376,6 +393,36 @@ def test_nothing_is_written_over(project):
     assert "pipeline.yaml exists" in project("a.csv", code=4)
     assert Path("pipeline.yaml").read_text() == "mine"
     assert main(["init", "--from", "a.csv", "--force"]) == 0
+
+
+def test_databases_datasets_and_lines_of_invoices(project, capsys):
+    with closing(sqlite3.connect("rates.db")) as base, base:
+        base.execute("create table rates (id int)")
+    told = project("rates.db", code=4)
+    assert "rates.db: a SQLite database" in told
+    assert "declare it as a connection in errata.toml" in told
+    assert "docs/reference/databases.md" in told
+    write(Path(), "set/refs/head", "x")
+    told = project("set", code=64)
+    assert "type: odf" in told
+    assert "docs/reference/datasets.md" in told
+    project(**{"a.csv": "invoice_id,line,price\n1,1,2.50\n1,2,3.50\n2,1,4.50\n"})
+    assert "      # correlation_key: invoice_id  # where one line" in Path("pipeline.yaml").read_text()
+    text = Path("pipeline.yaml").read_text()
+    Path("pipeline.yaml").write_text(text.replace("# correlation_key", "correlation_key"))
+    ran(capsys)
+
+
+def test_the_last_epoch_is_compared_with_the_one_before(project, capsys):
+    project(**{"a.csv": "id,price\n1,2.50\n2,3.50\n"})
+    ran(capsys)
+    write(Path(), "a.csv", "id,price\n1,2.50\n2,4.50\n")
+    ran(capsys)
+    assert main(["diff", "pipeline.yaml", "--format", "jsonl"]) == 0
+    row = {"op": "+C", "before": {"id": 2, "price": 3.5}, "after": {"id": 2, "price": 4.5}}
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [{"node": "a_out", **row}]
+    assert main(["diff", "pipeline.yaml", "a_out", "--format", "jsonl"]) == 0
+    assert json.loads(capsys.readouterr().out) == row
 
 
 def test_files_outside_of_the_folder(project, tmp_path):

@@ -123,6 +123,12 @@ def test_the_type_of_nearly_all_values_wins_where_some_are_texts():
     assert guessed("code", *numbers, "007", "x", kinds="int text").type == "any"
 
 
+def test_times_with_several_offsets_are_said_to_be_utc():
+    found = guessed("at", "2026-01-04T10:00:00+01:00", "2026-07-04T10:00:00+02:00")
+    assert found.doubts == ("the times have several offsets (+01:00, +02:00): they are read as UTC, so that days begin at midnight in UTC",)
+    assert guessed("at", "2026-01-04T10:00:00Z", "2026-07-04T10:00:00Z").doubts == ()
+
+
 def keys(**columns: list[str]) -> list[tuple[str, ...]]:
     cells = {name: Cells(pl.Series("", texts), frozenset(("text",))) for name, texts in columns.items()}
     return [tuple(key.columns) for key in keys_of([ColumnGuess(name, name, guess_of(name, one)) for name, one in cells.items()], cells)]
@@ -248,6 +254,7 @@ def test_names():
     assert plain_name("2. Größe", "x") == "_2_grosse"
     assert plain_name("→", "x") == "x"
     assert column_names(["Emit", "emit", "a b", "a_b", "A_B"]) == {"Emit": "emit_", "emit": "emit__2", "a b": "a_b_3", "a_b": "a_b", "A_B": "A_B_2"}
+    assert column_names(["USt-Satz", "if", "-", "Order No."]) == {"USt-Satz": "USt_Satz", "if": "if_", "-": "_", "Order No.": "order_no"}
     assert common_name(["orders-2026-01.csv", "orders-2026-02.csv"], "x") == "orders"
     assert unique("a", ["A", "a_2"]) == "a_3"
 
