@@ -21,6 +21,7 @@ from changelog.lazy_imports import pa, pl
 from changelog.rows import Rows, is_null
 from changelog.spark_algebra import diff
 from errata.amend.amendment import AmendedInputs, Change, unedited
+from errata.amend.held_records import HeldRecords
 from errata.core.diagnostics import did_you_mean
 from errata.core.events import RunResult
 from errata.core.failures import Stopped, Usage
@@ -45,10 +46,8 @@ from errata.plan.pipeline import LoadedPipeline
 from errata.plan.plan import Node, Plan
 from errata.state.committed_node import CommittedNode
 from errata.state.run_state import RunState
-from errata.state.source_files import files_left
 from errata.state.suppressed_rows import truth
 from operators.source.node import SourceNode
-from storage.files.stores import store_of
 from storage.state.dataset_identity import exported_nodes
 from storage.state.entry import NAMELESS, Entry
 from storage.stores.folders import folder_at
@@ -279,7 +278,7 @@ class _Erasing:
         if any(self.scrub.values.blanked(text) != text for text in told):
             raise Usage("the reason, the name or the batch id quotes an erased value, and it would stay in the ledger", help="say it in other words")
         if not self.change.wanted.keep_out:
-            self._refuse_held()
+            self._refuse_held(run)
         if dry:
             self.scrub.scrub(dry=True)
             self._clear(dry=True)
@@ -288,25 +287,23 @@ class _Erasing:
         """Clear the files below the state that are no tables."""
         self.files = clear(folder_at(self.epoch.state.root, self.epoch.state.connection), Search(self._scrub.values), dry=dry)
 
-    def _refuse_held(self) -> None:
-        """Raise Stopped where an input file has the records: the next run would bring them back."""
-        held = [place for name in self.change.names for place in self._holding(self.epoch.plan[name])]
+    def _refuse_held(self, run: RunState) -> None:
+        """Raise Stopped where an input file has the records: the next run would bring them back. Raises StorageFailed where one cannot be read."""
+        held = [place for name in self.change.names for place in self._holding(run, name)]
         if held:
             raise Stopped(
                 f"{len(held)} places of input files hold the records, so a later run would bring them back", details=held[:20],
                 help="take them out of the files first, or let later runs leave them out: --keep-out", told="input files hold the records",
             )  # fmt: skip
 
-    def _holding(self, node: Node) -> Iterator[str]:
-        """Files of a source, with lines where they are texts, that hold erased values."""
-        search = Search(self._scrub.values)
-        for record in files_left(self.epoch.plan, cast("Entry", self.epoch.head))[node.name].changes.now:
-            place = self.epoch.plan.settings.places / record.path
-            if record.version is None and place.exists():
-                content = bytes(store_of(place).content(place))
-                if search.found_in(content):
-                    lines = search.lines(content)
-                    yield from (f"{record.path}:{line}" for line in lines) if lines else (record.path,)
+    def _holding(self, run: RunState, name: str) -> Iterator[str]:
+        """The places of a source's files that have the records."""
+        node, search = self.epoch.plan[name], Search(self._scrub.values)
+        if not self.change.matched[name].keys:
+            return HeldRecords(run, node, None, (), search).places()
+        source = cast("SourceNode", node.operator)
+        ways = [self._columns(name), *([list(source.config.merge.primary_key)] if source.keyed and source.config.merge.primary_key else [])]
+        return HeldRecords(run, node, self._erased_rows(run, name), ways, search).places()
 
     @property
     def _scrub(self) -> Scrub:
@@ -341,15 +338,22 @@ class _Erasing:
     def _hashes(self, run: RunState, key: bytes) -> dict[str, tuple[list[str], list[str]]]:
         """By source the columns that tell the records, and the hashes of their values."""
         found = {}
-        for name, one in self.change.matched.items():
-            node = self.epoch.plan[name]
-            source = cast("SourceNode", node.operator)
-            columns = list(self.change.wanted.key) or (list(source.config.merge.primary_key) if source.keyed else []) or list(source.output.data)
-            rows = run.tables.changelog(node).read(run.engine, at=run.epoch - 1)
-            keys = run.engine.from_arrow(one.rows.select("_epoch", "_key").unique().to_arrow().cast(pa.schema({"_epoch": pa.int64(), "_key": pa.binary()})))
-            hashes = rows.join(keys, ["_epoch", "_key"], "left_semi").select(hash_of(node, columns, secret_of(key)).alias("hash")).distinct()
+        for name in self.change.matched:
+            columns = self._columns(name)
+            hashes = self._erased_rows(run, name).select(hash_of(self.epoch.plan[name], columns, secret_of(key)).alias("hash")).distinct()
             found[name] = (columns, run.engine.to_arrow(hashes).column("hash").to_pylist())
         return found
+
+    def _columns(self, name: str) -> list[str]:
+        """The columns that tell the erased records of a source."""
+        source = cast("SourceNode", self.epoch.plan[name].operator)
+        return list(self.change.wanted.key) or (list(source.config.merge.primary_key) if source.keyed else []) or list(source.output.data)
+
+    def _erased_rows(self, run: RunState, name: str) -> DataFrame:
+        """The op rows of the erased records of a source, as the epoch before has them."""
+        rows = run.tables.changelog(self.epoch.plan[name]).read(run.engine, at=run.epoch - 1)
+        keys = self.change.matched[name].rows.select("_epoch", "_key").unique().to_arrow().cast(pa.schema({"_epoch": pa.int64(), "_key": pa.binary()}))
+        return rows.join(run.engine.from_arrow(keys), ["_epoch", "_key"], "left_semi")
 
     def _images(self, run: RunState) -> Iterator[bytes]:
         """The op rows of the erased records, as bytes in their order."""

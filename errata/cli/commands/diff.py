@@ -57,8 +57,8 @@ def command(
         rows_answer(console, pipeline.diff(known_node(pipeline, node), start, end), format, ("op", "before", "after"), lead=("op",))
         return 0
     outputs = [one["name"] for one in pipeline.status()["nodes"] if one["type"] == "output"]
-    rows = ({"node": name, **row} for name in outputs for row in pipeline.diff(name, start, end))
-    rows_answer(console, rows, format, ("node", "op", "before", "after"), lead=("node", "op"))
+    changed = ({"node": name, **row} for name in outputs for row in pipeline.diff(name, start, end))
+    rows_answer(console, changed, format, ("node", "op", "before", "after"), lead=("node", "op"))
     return 0
 
 

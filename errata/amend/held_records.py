@@ -1,0 +1,132 @@
+"""The records of present input files that an erasure is about: a later run would bring them back.
+
+Files are read as a run reads them, so that numbers, short texts and quoted ones are found too. Values come to the driver of found records only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any, cast
+
+from changelog.columns import column
+from changelog.frames import united
+from changelog.lazy_imports import F
+from errata.core.failures import StorageFailed
+from errata.erasure.kept_out import hash_of
+from errata.erasure.search import Search
+from errata.plan.plan import Node
+from errata.plan.source_inputs import discovered
+from errata.state.run_state import RunState
+from operators.core.provenance import label_prefix
+from operators.source.diff.by_version import TableRequest, look
+from operators.source.file_changes import FileChanges, FileRecord, whole
+from operators.source.node import SourceNode
+from operators.source.request import IngestRequest, InputChanged
+from storage.errors import StorageError, engine_failures
+from storage.files.stores import store_of
+from storage.formats import FormatError, InputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRecords:
+    """What a source's present files have of erased records.
+
+    Attributes:
+        run: The epoch of the erasure.
+        node: The source.
+        erased: The op rows of its erased records; None where it has none, so that texts alone are looked for.
+        names: The columns that name the records, in each way of naming them.
+        search: The texts of the erased records.
+    """
+
+    run: RunState
+    node: Node
+    erased: DataFrame | None
+    names: Sequence[Sequence[str]]
+    search: Search
+
+    def places(self) -> Iterator[str]:
+        """The lines of files with erased texts, or the numbers of their records where these say more; of a table its path. Raises StorageFailed."""
+        source = cast("SourceNode", self.node.operator)
+        if source.config.asks or source.has_own_file:
+            return
+        try:
+            records, changes = self._files(source)
+            found = self._records(source, changes)
+        except (FormatError, InputChanged, OSError, StorageError) as error:
+            raise StorageFailed(f"source '{self.node.name}': {error}") from error
+        except engine_failures() as error:
+            text = InputError.found_in(str(error))
+            if text is None:
+                raise
+            raise StorageFailed(f"source '{self.node.name}': {text}") from error
+        for record in records:
+            numbers = found.get(record.path, [])
+            yield from self._told(record, numbers)
+
+    def _files(self, source: SourceNode) -> tuple[Sequence[FileRecord], FileChanges]:
+        if source.versioned:
+            changes: FileChanges = look(source, self.run.plan.settings, None)
+            return changes.now, changes
+        try:
+            files = discovered(self.node, self.run.plan)
+        except StorageFailed:  # no file: nothing can come back
+            return (), FileChanges(())
+        now = tuple(FileRecord.new(file, "", (at,)) for at, file in enumerate(files, 1))
+        return now, FileChanges(now, now)
+
+    def _records(self, source: SourceNode, changes: FileChanges) -> Mapping[str, Sequence[int | None]]:
+        """The numbers of the found records by the paths of their files; None for rows that have none."""
+        if not changes.now or self.erased is None:
+            return {}
+        files = source.files(0, self.run.plan.settings.places)
+        if source.versioned:
+            rows = TableRequest.of(IngestRequest(source, files, changes, None, self.run.engine, self.run.values)).rows()
+            rows, paths = rows.withColumn("__file", F.lit("")), {"": changes.now[0].path}
+        else:
+            rows = files.frame(self.run.engine, whole(changes, [files.undeclared(record) for record in changes.now]))
+            named = "_file" in rows.columns
+            rows = rows.withColumn("__file", column("_file") if named else F.hex(label_prefix(column("_key"))))
+            paths = {record.stored if named else files.prefix(record).hex().upper(): record.path for record in changes.now}
+        found: dict[str, set[int | None]] = {}
+        for row in self.run.engine.to_arrow(self._met(rows, self.erased)).to_pylist():
+            found.setdefault(paths[row["__file"]], set()).add(row["_row"])
+        return {path: sorted(numbers, key=lambda one: one or 0) for path, numbers in found.items()}
+
+    def _met(self, rows: DataFrame, known: DataFrame) -> DataFrame:
+        """File and number of the rows with the values of an erased record in such columns."""
+        found = []
+        for names in self.names:
+            some = reduce(lambda one, other: one | other, (column(name).isNotNull() for name in names))
+            erased = known.where(some).select(hash_of(self.node, names, "").alias("__hash")).distinct()
+            hashed = rows.where(some).select("__file", column("_row").cast("bigint").alias("_row"), hash_of(self.node, names, "").alias("__hash"))
+            found.append(hashed.join(erased, "__hash", "left_semi").select("__file", "_row"))
+        return united(*found).distinct()
+
+    def _told(self, record: FileRecord, numbers: Sequence[int | None]) -> Iterator[str]:
+        lines, whole_file = self._lines(record)
+        if len(lines) >= len(numbers):
+            yield from (f"{record.path}:{line}" for line in lines)
+        elif None in numbers:
+            yield record.path
+        else:
+            yield from (f"{record.path}: record {number}" for number in numbers)
+        if whole_file and not numbers:
+            yield record.path
+
+    def _lines(self, record: FileRecord) -> tuple[Sequence[int], bool]:
+        """The lines of a file that hold an erased text, and whether it holds one that is in no line."""
+        place: Any = self.run.plan.settings.places / record.path
+        if record.version is not None or not place.exists():
+            return (), False
+        content = bytes(store_of(place).content(place))
+        if not self.search.found_in(content):
+            return (), False
+        lines = self.search.lines(content)
+        return lines, not lines
