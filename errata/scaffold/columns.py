@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -361,19 +361,35 @@ def _converted(texts: _Texts, bare: pl.Series, fits: pl.Series, *, mark: str, su
     good, originals = bare.filter(fits), texts.values.filter(fits)
     plain, percent = not _fits(good, rf"[.,{_SPACES}]").any(), bool(_fits(originals, "%").any())
     digits = _most(_digits(good, mark))
-    money = digits <= 6 and (digits == 2 or _is_amount(texts.name) or bool(_fits(originals, _CURRENCY).any()))
+    money = _has_cents(texts, originals, digits)
     exact = money or (plain and percent)
     scale = max(digits, 2) if exact else None
     kind = "decimal" if exact else "float" if digits else "int"
     call = f"to_{kind}({'' if scale is None else scale})"
-    steps = "".join(f".replace({_quoted(old)}, {_quoted(new)})" for old, new in _steps(originals, "" if plain else "." if mark == "," else ",", comma=texts.mark != "." if plain else mark == ","))
-    number = _ungrouped(texts.mark, decimals=exact) if plain else _grouped(mark, "".join(one for one in _SPACES if originals.str.contains(one, literal=True).any()))
-    value = f"if {{}}.trim().matches({_quoted(_pattern(originals, number))}) then {{}}{steps}.trim().{call} else {{}}.trim().{call}"
-    doubts = [*_rejected(texts.misfits(fits), texts.total, "number"), *_taken_as_null(texts.nothing)]
-    doubts.extend(_of_thousands(good, mark) if sure or plain else [_of_both(good.filter(_fits(good, "[.,]")), mark, decided=bool(texts.mark))])
+    steps, number = _plain_form(texts, originals, decimals=exact) if plain else _grouped_form(originals, mark)
+    replaced = "".join(f".replace({_quoted(old)}, {_quoted(new)})" for old, new in steps)
+    value = f"if {{}}.trim().matches({_quoted(_pattern(originals, number))}) then {{}}{replaced}.trim().{call} else {{}}.trim().{call}"
+    read = _of_thousands(good, mark) if sure or plain else [_of_both(good.filter(_fits(good, "[.,]")), mark, decided=bool(texts.mark))]
+    doubts = [*_rejected(texts.misfits(fits), texts.total, "number"), *_taken_as_null(texts.nothing), *read]
     note = f"written as '{originals[0]}'" + (", read as a number of percent" if percent else "")
     conversion = _conditional("{}.trim()", value, texts.nothing)
     return Guess("string", scale, conversion=conversion, becomes=kind, note=note, doubts=tuple(doubts), money=money, mark=mark if sure else "")
+
+
+def _has_cents(texts: _Texts, originals: pl.Series, digits: int) -> bool:
+    """Whether numbers with so many decimals are amounts of money."""
+    return digits <= 6 and (digits == 2 or _is_amount(texts.name) or bool(_fits(originals, _CURRENCY).any()))
+
+
+def _plain_form(texts: _Texts, originals: pl.Series, *, decimals: bool) -> tuple[Iterable[tuple[str, str]], str]:
+    """What is replaced in numbers without separators, and the pattern of such a number."""
+    return _steps(originals, "", comma=texts.mark != "."), _ungrouped(texts.mark, decimals=decimals)
+
+
+def _grouped_form(originals: pl.Series, mark: str) -> tuple[Iterable[tuple[str, str]], str]:
+    """What is replaced in numbers with this mark before their decimals, and the pattern of such a number."""
+    spaces = "".join(one for one in _SPACES if originals.str.contains(one, literal=True).any())
+    return _steps(originals, "." if mark == "," else ",", comma=mark == ","), _grouped(mark, spaces)
 
 
 def _of_both(unsure: pl.Series, mark: str, *, decided: bool) -> str:
@@ -465,17 +481,25 @@ def _dated(texts: _Texts, kind: str, formats: Sequence[str]) -> Guess | None:
     fits = _read(texts.values, kind, form).is_not_null()
     if not texts.tolerates(int((~fits).sum())):
         return None
-    doubts: tuple[str, ...] = ()
-    if twin is not None:
-        first = "the day" if form.startswith("%d") else "the month"
-        doubts = (f"no value tells days from months, such as '{texts.values[0]}': {first} is taken as the first; the other order is '{twin}' in date_formats",)
-    offsets = texts.values.str.extract(r"T\d\d:?\d\d.*?(Z|[+-]\d\d:?\d\d)$").fill_null("").unique().sort().to_list() if kind == "date_time" and not form else []
-    if len(offsets) > 1:
-        doubts += (f"the times have several offsets ({', '.join(one or 'none' for one in offsets[:4])}): they are read as UTC, so that days begin at midnight in UTC",)
+    doubts = (*_of_days(texts, form, twin), *(_of_offsets(texts) if kind == "date_time" and not form else ()))
     known = form in _BUILT_IN
     guess = Guess(kind, date_format=None if known else form, form="" if form == "%Y-%m-%d" else form, doubts=doubts, note="" if known else f"written as {form}")
     call = f"to_{'date' if kind == 'date' else 'datetime'}({_quoted(guess.form) if guess.form else ''})"
     return _with_nothing(texts, guess, call, texts.misfits(fits), "date" if kind == "date" else "time")
+
+
+def _of_days(texts: _Texts, form: str, twin: str | None) -> Iterator[str]:
+    """The doubt about dates whose days could be months, where there is another format that fits as many."""
+    if twin is not None:
+        first = "the day" if form.startswith("%d") else "the month"
+        yield f"no value tells days from months, such as '{texts.values[0]}': {first} is taken as the first; the other order is '{twin}' in date_formats"
+
+
+def _of_offsets(texts: _Texts) -> Iterator[str]:
+    """The doubt about times with several offsets."""
+    offsets = texts.values.str.extract(r"T\d\d:?\d\d.*?(Z|[+-]\d\d:?\d\d)$").fill_null("").unique().sort().to_list()
+    if len(offsets) > 1:
+        yield f"the times have several offsets ({', '.join(one or 'none' for one in offsets[:4])}): they are read as UTC, so that days begin at midnight in UTC"
 
 
 def _best_form(texts: _Texts, kind: str, formats: Sequence[str]) -> tuple[str, str | None]:
