@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-
 @dataclass(frozen=True, slots=True)
 class HeldRecords:
     """What a source's present files have of erased records.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -26,6 +26,8 @@ _POINT = r"^[+-]?(\d+\.\d*|\.\d+|\d+)$"
 _EXPONENT = r"^[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d+$"
 _CURRENCY = r"(?:[€$£¥₹₽]|R\$|EUR|USD|GBP|CHF|JPY|SEK|NOK|DKK|PLN|CZK|Fr\.?|kr\.?|zł|Kč)"
 _SIGN = rf"(?:{_CURRENCY}|%)"
+_ENDS_THOUSANDS = {",": ".", ".": ","}
+"""By the sign before decimals what ends thousands."""
 _SPACES = " \u00a0\u202f'\u2019"
 _DATES = (
     "%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%m-%d-%Y", "%d-%m-%Y", "%Y.%m.%d", "%d.%m.%y", "%m/%d/%y", "%d/%m/%y",
@@ -361,47 +363,41 @@ def _converted(texts: _Texts, bare: pl.Series, fits: pl.Series, *, mark: str, su
     good, originals = bare.filter(fits), texts.values.filter(fits)
     plain, percent = not _fits(good, rf"[.,{_SPACES}]").any(), bool(_fits(originals, "%").any())
     digits = _most(_digits(good, mark))
-    money = _has_cents(texts, originals, digits)
+    money = digits <= 6 and (digits == 2 or _is_amount(texts.name) or bool(_fits(originals, _CURRENCY).any()))
     exact = money or (plain and percent)
     scale = max(digits, 2) if exact else None
     kind = "decimal" if exact else "float" if digits else "int"
     call = f"to_{kind}({'' if scale is None else scale})"
-    steps, number = _plain_form(texts, originals, decimals=exact) if plain else _grouped_form(originals, mark)
-    replaced = "".join(f".replace({_quoted(old)}, {_quoted(new)})" for old, new in steps)
-    value = f"if {{}}.trim().matches({_quoted(_pattern(originals, number))}) then {{}}{replaced}.trim().{call} else {{}}.trim().{call}"
-    read = _of_thousands(good, mark) if sure or plain else [_of_both(good.filter(_fits(good, "[.,]")), mark, decided=bool(texts.mark))]
-    doubts = [*_rejected(texts.misfits(fits), texts.total, "number"), *_taken_as_null(texts.nothing), *read]
+    if plain:
+        number, replaced = _ungrouped(texts.mark, decimals=exact), _steps(originals, "", comma=texts.mark != ".")
+    else:
+        number, replaced = _grouped(mark, _spaces_in(originals)), _steps(originals, _ENDS_THOUSANDS[mark], comma=mark == ",")
+    steps = "".join(f".replace({_quoted(old)}, {_quoted(new)})" for old, new in replaced)
+    value = f"if {{}}.trim().matches({_quoted(_pattern(originals, number))}) then {{}}{steps}.trim().{call} else {{}}.trim().{call}"
+    signs = _of_thousands(good, mark) if sure else _of_both(good.filter(_fits(good, "[.,]")), mark, decided=bool(texts.mark))
+    doubts = (*_rejected(texts.misfits(fits), texts.total, "number"), *_taken_as_null(texts.nothing), *signs)
     note = f"written as '{originals[0]}'" + (", read as a number of percent" if percent else "")
     conversion = _conditional("{}.trim()", value, texts.nothing)
-    return Guess("string", scale, conversion=conversion, becomes=kind, note=note, doubts=tuple(doubts), money=money, mark=mark if sure else "")
+    return Guess("string", scale, conversion=conversion, becomes=kind, note=note, doubts=doubts, money=money, mark=mark if sure else "")
 
 
-def _has_cents(texts: _Texts, originals: pl.Series, digits: int) -> bool:
-    """Whether numbers with so many decimals are amounts of money."""
-    return digits <= 6 and (digits == 2 or _is_amount(texts.name) or bool(_fits(originals, _CURRENCY).any()))
+def _spaces_in(originals: pl.Series) -> str:
+    """The blanks and apostrophes that occur in some texts."""
+    used = set("".join(originals.unique().to_list()))
+    return "".join(one for one in _SPACES if one in used)
 
 
-def _plain_form(texts: _Texts, originals: pl.Series, *, decimals: bool) -> tuple[Iterable[tuple[str, str]], str]:
-    """What is replaced in numbers without separators, and the pattern of such a number."""
-    return _steps(originals, "", comma=texts.mark != "."), _ungrouped(texts.mark, decimals=decimals)
-
-
-def _grouped_form(originals: pl.Series, mark: str) -> tuple[Iterable[tuple[str, str]], str]:
-    """What is replaced in numbers with this mark before their decimals, and the pattern of such a number."""
-    spaces = "".join(one for one in _SPACES if originals.str.contains(one, literal=True).any())
-    return _steps(originals, "." if mark == "," else ",", comma=mark == ","), _grouped(mark, spaces)
-
-
-def _of_both(unsure: pl.Series, mark: str, *, decided: bool) -> str:
-    """The doubt about values that could be read both ways, where another column decides, or nothing does."""
-    if decided:
-        return f"'{unsure[0]}' is read with '{mark}' as the point of decimals, since other columns have it"
-    return f"'{unsure[0]}' could have a decimal point or separators of thousands: '{mark}' was taken as the point of decimals"
+def _of_both(unsure: pl.Series, mark: str, *, decided: bool) -> Iterator[str]:
+    """The doubt about values that could be read both ways, where there are some: another column decides, or nothing does."""
+    if len(unsure) and decided:
+        yield f"'{unsure[0]}' is read with '{mark}' as the point of decimals, since other columns have it"
+    elif len(unsure):
+        yield f"'{unsure[0]}' could have a decimal point or separators of thousands: '{mark}' was taken as the point of decimals"
 
 
 def _of_thousands(good: pl.Series, mark: str) -> Iterator[str]:
     """The doubt about values that are whole numbers or have three decimals, where another value decides which."""
-    separator = "." if mark == "," else ","
+    separator = _ENDS_THOUSANDS[mark]
     unsure = good.filter(_fits(good, rf"^[+-]?[1-9][0-9]{{0,2}}{re.escape(separator)}[0-9]{{3}}$"))
     sure = good.filter(_fits(good, re.escape(mark)))
     if len(unsure) and len(sure):
@@ -419,7 +415,7 @@ def _pattern(originals: pl.Series, number: str) -> str:
     """The regular expression of a column's way to write numbers; a text in another way is no number, or a plain one."""
     used = set("".join(originals.unique().to_list()))
     signs = sorted(set(originals.str.extract_all(_SIGN).explode().drop_nulls().to_list()), key=lambda one: (-len(one), one))
-    spaces = "".join(one for one in _SPACES if one in used)
+    spaces = _spaces_in(originals)
     if signs:
         sign = f"({'|'.join(one.replace('.', '[.]').replace('$', '[$]') for one in signs)})?"
         blanks = f"[{spaces}]*" if spaces else ""
@@ -481,15 +477,15 @@ def _dated(texts: _Texts, kind: str, formats: Sequence[str]) -> Guess | None:
     fits = _read(texts.values, kind, form).is_not_null()
     if not texts.tolerates(int((~fits).sum())):
         return None
-    doubts = (*_of_days(texts, form, twin), *(_of_offsets(texts) if kind == "date_time" and not form else ()))
+    doubts = (*_of_order(texts, form, twin), *(_of_offsets(texts) if not form else ()))
     known = form in _BUILT_IN
     guess = Guess(kind, date_format=None if known else form, form="" if form == "%Y-%m-%d" else form, doubts=doubts, note="" if known else f"written as {form}")
     call = f"to_{'date' if kind == 'date' else 'datetime'}({_quoted(guess.form) if guess.form else ''})"
     return _with_nothing(texts, guess, call, texts.misfits(fits), "date" if kind == "date" else "time")
 
 
-def _of_days(texts: _Texts, form: str, twin: str | None) -> Iterator[str]:
-    """The doubt about dates whose days could be months, where there is another format that fits as many."""
+def _of_order(texts: _Texts, form: str, twin: str | None) -> Iterator[str]:
+    """The doubt about dates whose days and months may change places."""
     if twin is not None:
         first = "the day" if form.startswith("%d") else "the month"
         yield f"no value tells days from months, such as '{texts.values[0]}': {first} is taken as the first; the other order is '{twin}' in date_formats"

@@ -44,6 +44,7 @@ def guessed(name: str, *texts: str, kinds: str = "text"):
         ("share", "5% 7%", "string", "decimal"),
         ("balance", "(1.50) 2.25", "string", "decimal"),
         ("people", "1,234 12,500 7", "string", "int"),
+        ("people", "1'234 12'500 7", "string", "int"),
         ("ok", "true false TRUE", "bool", ""),
         ("ok", "yes no", "bool", ""),
         ("flag", "0 1 1", "int", ""),
