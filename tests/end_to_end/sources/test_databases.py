@@ -155,7 +155,7 @@ def test_a_correction_stands_while_the_answer_is_the_same(tmp_path: Path) -> Non
 def test_a_null_key_ends_the_run_and_is_named(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, SNAPSHOT)
     execute(folder, "INSERT INTO orders VALUES (NULL, 10, 1)")
-    with pytest.raises(StorageFailed, match="id=null"):
+    with pytest.raises(StorageFailed, match="column id is null"):
         folder.run()
     execute(folder, "UPDATE orders SET id = 1", "INSERT INTO orders VALUES (1, 20, 1)")
     with pytest.raises(StorageFailed, match="id=1"):
