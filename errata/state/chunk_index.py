@@ -43,8 +43,7 @@ def _in_order(rows: pa.Table) -> pa.Table:
 
 
 def _list(rows: pa.Table, base: int) -> ChunkList:
-    columns = [rows.column(one.name) if one.name in rows.column_names else pa.nulls(rows.num_rows, one.type) for one in chunk_schema()]
-    return ChunkList.of(pa.Table.from_arrays(columns, names=chunk_schema().names).cast(chunk_schema())).folded(base)
+    return ChunkList.of(rows.select(chunk_schema().names).cast(chunk_schema())).folded(base)
 
 
 def _files(rows: pa.Table) -> list[tuple[Label, int, int]]:

@@ -13,10 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
-
-from blake3 import blake3
 
 from changelog.lazy_imports import np, pa
 from storage.files.errors import Buffer
@@ -34,16 +32,18 @@ if TYPE_CHECKING:
 
 Positions: TypeAlias = "npt.NDArray[np.int64]"
 Words: TypeAlias = "npt.NDArray[np.uint64]"
+Digests: TypeAlias = "npt.NDArray[np.uint64]"
+"""The hashes of chunks: a row of two numbers each."""
+Seeds: TypeAlias = tuple[int, int]
 
 RECORDS = 128
 """Records of an average chunk."""
 LEAST = 16
 """Records of the smallest chunk; only the last chunk of a file may have fewer."""
 DIGEST = 16
-"""Bytes of a chunk's hash."""
-GROUP = 8
-"""Chunks of an average group, whose bytes together have a hash too: one hash of many bytes takes half of the time of many hashes.
-Where a group begins follows from the hash of its first chunk, so that a chunk that comes or goes moves no other group."""
+"""Bytes of a chunk's hash: two hashes of `record_hashes`."""
+AHEAD, FARTHEST = 64, 4096
+"""Known chunks whose places are hashed at once behind a chunk of another size, and at most: each time that these places are used up, twice as many."""
 _RESIDENT = 64 << 20
 """Bytes of a mapped file that stay in memory, about."""
 _WORD = 8
@@ -62,18 +62,13 @@ def _factors() -> Words:
 
 
 class Hashes(NamedTuple):
-    """The hashes of the chunks of a file, of groups of chunks, and of the records of each chunk.
+    """The hashes of the chunks of a file, and of the records of each chunk: None where nobody wants them, null for chunks without them."""
 
-    The hash of a group is that of its first chunk; for the others there is None. A group with a new chunk has none: where one changes, others may soon.
-    `records` is None where nobody wants them, null for chunks without them.
-    """
-
-    chunks: tuple[bytes, ...]
-    groups: tuple[bytes | None, ...]
+    chunks: Digests
     records: pa.Array | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ContentChunks:
     """The chunks of a file, each with at least one record.
 
@@ -82,7 +77,7 @@ class ContentChunks:
         rows: the number of each chunk's first record, then the number after the last record
         head: `Range.head` of the chunks
         hashing: computes the digests
-        salt: the salt of the records' hashes; None where they have none
+        salt: the salt of all hashes
         bounds: where the records of new chunks begin, and the last one ends, by the chunk's number
     """
 
@@ -90,7 +85,7 @@ class ContentChunks:
     rows: Positions
     head: bytes
     hashing: Future[Hashes]
-    salt: int | None = None
+    salt: int
     bounds: Mapping[int, Positions] = field(default_factory=dict)
 
     @property
@@ -98,15 +93,12 @@ class ContentChunks:
         """The number of chunks."""
         return len(self.starts) - 1
 
-    @property
-    def digests(self) -> tuple[bytes, ...]:
+    @cached_property
+    def digests(self) -> pa.Array:
         """A hash of each chunk's bytes and of what else decides how they are read. A thread computes them: the first read of a file does not need them."""
-        return self.hashing.result().chunks
-
-    @property
-    def groups(self) -> tuple[bytes | None, ...]:
-        """The hashes of the groups, each beside its first chunk; None beside other chunks, and where a chunk of the group has just changed."""
-        return self.hashing.result().groups
+        chunks = self.hashing.result().chunks
+        ends = np.arange(len(chunks) + 1, dtype="<i4") * DIGEST
+        return pa.Array.from_buffers(pa.binary(), len(chunks), [None, pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(chunks, "<u8"))])
 
     @property
     def hashes(self) -> pa.Array | None:
@@ -182,14 +174,29 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True)
 class KnownChunks:
-    """The chunks that a file had: the hash, the bytes and the number of records of each, the hashes of groups, and the hashes of records with their salt."""
+    """The chunks that a file had: the hash, the bytes and the number of records of each, the hashes of the records of each, and the salt of all hashes."""
 
-    digests: Sequence[bytes]
-    sizes: Sequence[int]
-    records: Sequence[int]
-    groups: Sequence[bytes | None]
-    hashes: pa.Array | None = None
-    salt: int | None = None
+    digests: Digests
+    sizes: Positions
+    records: Positions
+    hashes: pa.Array | None
+    salt: int
+
+
+class _Ahead(NamedTuple):
+    """Hashes at the places where known chunks would follow each other.
+
+    Args:
+        shift: by how much the places are behind those in a file of known chunks alone
+        first: the number of the first known chunk
+        bounds: where each place begins, then where the last one ends
+        digests: the hashes
+    """
+
+    shift: int
+    first: int
+    bounds: Positions
+    digests: Digests
 
 
 @dataclass
@@ -199,99 +206,102 @@ class _Walk:
     Args:
         reader: reads the file
         data: the file
-        seed: the key of the hashes
+        seeds: the seeds of the hashes of chunks
         known: the chunks that it had
         starts: where the chunks found so far begin, then where the last one ends
         rows: as in `ContentChunks`
-        digests: the hashes of the chunks found so far
         met: the number of each chunk among the known ones, -1 for new ones
+        fresh: the hashes of the new chunks found so far
         bounds: where the records of new chunks begin, and the last one ends, by the chunk's number
     """
 
     reader: Reader
     data: Buffer
-    seed: bytes
+    seeds: Seeds
     known: KnownChunks
     starts: list[int]
     rows: list[int] = field(default_factory=lambda: [1])
-    digests: list[bytes] = field(default_factory=list)
     met: list[int] = field(default_factory=list)
+    fresh: list[Digests] = field(default_factory=list)
     bounds: dict[int, Positions] = field(default_factory=dict)
+    _ahead: _Ahead = field(default_factory=lambda: _Ahead(0, 0, np.zeros(1, np.int64), np.empty((0, 2), np.uint64)))
 
     def found(self) -> bool:
         """Go through the file. Return False where many chunks are new, or it has to be looked at as a whole."""
-        number, least, new, early = 0, 0, 0, len(self.known.digests) * _EARLY
-        with memoryview(self.data) as view:
-            while True:
-                passed = self._pass(view, number)
-                number, least = passed, passed if passed > number else least
-                if self.starts[-1] == len(self.data):
-                    return bool(self.digests)
-                chunk = self._new_chunk(number) if new <= _MOST_NEW * max(number, early) else None
-                if chunk is None:
-                    return False
-                stop = int(chunk[-1])
-                digest = blake3(view[self.starts[-1] : stop], key=self.seed).digest(DIGEST)
-                self.bounds[len(self.digests)] = chunk
-                self._add(stop, len(chunk) - 1, digest, -1)
-                met, new = self._places.get(digest, -1), new + 1
-                number = met + 1 if met >= least else number + 1
-                least = number if met >= least else least
+        number, least, early = 0, 0, len(self.known.digests) * _EARLY
+        while True:
+            passed = self._pass(number)
+            number, least = passed, passed if passed > number else least
+            if self.starts[-1] == len(self.data):
+                return bool(self.met)
+            chunk = self._new_chunk(number) if len(self.fresh) <= _MOST_NEW * max(number, early) else None
+            if chunk is None:
+                return False
+            digest = self._digest(number, chunk)
+            self.bounds[len(self.met)] = chunk
+            self.fresh.append(digest)
+            self._add(chunk[-1:], [len(chunk) - 1], [-1])
+            met = self._places.get(digest.tobytes(), -1)
+            number = met + 1 if met >= least else number + 1
+            least = number if met >= least else least
 
     def hashes(self, seed: int | None) -> Hashes:
-        """The hashes of the chunks found, of their groups and of their records. `seed`: what hashes of records begin with; None where nobody wants them."""
-        groups: list[bytes | None] = [None] * len(self.digests)
-        missing: list[tuple[int, int]] = []
-        for first, end in _groups(self.digests):
-            at = self.met[first]
-            if at >= 0 and self._ends[at] == at + end - first and self.met[end - 1] == at + end - first - 1 and self.known.groups[at] is not None:
-                groups[first] = self.known.groups[at]
-            elif min(self.met[first:end]) >= 0:
-                missing.append((first, end))
-        for (first, _), digest in zip(missing, _group_digests(self.data, self.starts, self.seed, missing), strict=True):
-            groups[first] = digest
-        return Hashes(tuple(self.digests), tuple(groups), None if seed is None else self._of_records(seed))
+        """The hashes of the chunks found and of their records. `seed`: the seed of the hashes of records; None where nobody wants them."""
+        met = np.array(self.met, np.int64)
+        met[met < 0] = len(self.known.digests) + np.arange(len(self.fresh))
+        return Hashes(np.concatenate([self.known.digests, *self.fresh])[met], None if seed is None else self._of_records(seed, met))
 
-    def _of_records(self, seed: int) -> pa.Array:
-        """The hashes of the records by chunk: known ones and new ones."""
+    def _of_records(self, seed: int, chosen: Positions) -> pa.Array:
+        """The hashes of the records of chunks, which are numbered over the known ones and then the new ones."""
         known = pa.nulls(len(self.known.digests), pa.binary()) if self.known.hashes is None else self.known.hashes
-        runs, met = list(self.bounds.values()), np.array(self.met, np.int64)
+        runs = list(self.bounds.values())
         fresh = record_hashes.by_chunk(record_hashes.of_runs(self.data, runs, seed), np.array([len(run) - 1 for run in runs], np.int64))
-        met[met < 0] = len(known) + np.arange(len(runs))
-        return record_hashes.beside(known, fresh, met)
+        return record_hashes.beside(known, fresh, chosen)
 
-    def _pass(self, view: memoryview, number: int) -> int:
+    def _pass(self, number: int) -> int:
         """Pass over known chunks from one number on. Return the number of the first one that is not there."""
-        digests, sizes, records, seed = self.known.digests, self.known.sizes, self.known.records, self.seed
-        end, last = len(self.data), len(digests) - 1
-        while number <= last:
-            behind = self._ends.get(number, last + 1)
-            if behind <= last and self.known.groups[number] is not None and self._pass_group(view, number):
-                number = behind
-                continue
-            at = self.starts[-1]
-            stop = at + sizes[number]
-            if stop > end or (number == last and stop != end):  # nothing but the end of the file may follow the last one
+        known = self.known
+        while number < len(known.digests):
+            ahead = self._look_ahead(number)
+            found, bounds = ahead.digests[number - ahead.first :], ahead.bounds[number - ahead.first :]
+            if number + len(found) == len(known.digests) and bounds[-1] != len(self.data):  # nothing but the end of the file may follow the last one
+                found = found[:-1]
+            if not len(found):
                 return number
-            if blake3(view[at:stop], key=seed).digest(DIGEST) != digests[number]:
+            differs = (found != known.digests[number : number + len(found)]).any(axis=1)
+            same = int(differs.argmax()) if differs.any() else len(found)
+            self._add(bounds[1 : same + 1], known.records[number : number + same].tolist(), range(number, number + same))
+            number += same
+            if same < len(found):
                 return number
-            self._add(stop, records[number], digests[number], number)
-            number += 1
         return number
 
-    def _pass_group(self, view: memoryview, number: int) -> bool:
-        """Pass over the group that begins with a known chunk. Return False where it is not there."""
-        at, end, digest = self.starts[-1], self._ends[number], self.known.groups[number]
-        stops = [*accumulate(self.known.sizes[number:end], initial=at)][1:]
-        if stops[-1] // _RESIDENT > at // _RESIDENT:
-            release_pages(self.data)
-        if stops[-1] > len(self.data) or blake3(view[at : stops[-1]], key=self.seed).digest(DIGEST) != digest:
-            return False
-        self.starts += stops
-        self.rows += [*accumulate(self.known.records[number:end], initial=self.rows[-1])][1:]
-        self.digests += self.known.digests[number:end]
-        self.met += range(number, end)
-        return True
+    def _look_ahead(self, number: int) -> _Ahead:
+        """The hashes at the places of known chunks from one on, if it begins here."""
+        shift, last = self.starts[-1] - int(self._ends[number]), self._ahead
+        if last.shift != shift or not last.first <= number < last.first + len(last.digests):
+            grown = last.shift == shift and number == last.first + len(last.digests)
+            bounds = self._places_of(number, shift, max(AHEAD, min(2 * len(last.digests), FARTHEST)) if grown else AHEAD)
+            self._ahead = _Ahead(shift, number, bounds, _digests(self.data, bounds, self.seeds))
+        return self._ahead
+
+    def _places_of(self, number: int, shift: int, count: int) -> Positions:
+        """Where some known chunks would begin, if they are so far behind their places in a file of known chunks alone, then where the last one would end."""
+        bounds = self._ends[number : number + count + 1] + shift
+        return bounds[bounds <= len(self.data)]
+
+    def _digest(self, number: int, chunk: Positions) -> Digests:
+        """The hash of a new chunk in the place of a known one. Where its size differs, the places behind it are hashed with it."""
+        start, stop = chunk[[0, -1]].tolist()
+        ahead, at = self._ahead, number - self._ahead.first
+        if 0 <= at < len(ahead.digests) and ahead.bounds[at : at + 2].tolist() == [start, stop]:
+            return ahead.digests[at : at + 1]
+        number = min(number + 1, len(self.known.digests))
+        shift = stop - int(self._ends[number])
+        bounds = self._places_of(number, shift, AHEAD)
+        digests = _digests(self.data, np.concatenate([[start], bounds]), self.seeds)
+        self._ahead = _Ahead(shift, number, bounds, digests[1:])
+        return digests[:1]
 
     def _new_chunk(self, number: int) -> Positions | None:
         """Where the records of the chunk that begins here begin, and the last one ends; None where no record follows or the chunk is too large.
@@ -300,7 +310,7 @@ class _Walk:
             number: the known chunk that is not here: this may be its new version
         """
         at, end, words = self.starts[-1], len(self.data), _words(self.data)
-        size = self.known.sizes[number] + _SLACK if number < len(self.known.sizes) else self._window
+        size = int(self.known.sizes[number]) + _SLACK if number < len(self.known.sizes) else self._window
         while size <= CHUNK_BYTES:
             stop = min(at + size, end)
             starts = self.reader.starts_within(self.data, at, stop)
@@ -315,28 +325,30 @@ class _Walk:
             size = max(size * _WIDER, self._window)
         return None
 
-    def _add(self, stop: int, records: int, digest: bytes, met: int) -> None:
-        if stop // _RESIDENT > self.starts[-1] // _RESIDENT:
+    def _add(self, ends: Positions, records: Sequence[int], met: Iterable[int]) -> None:
+        """Add chunks behind the last one: where each ends, the number of its records, and its number among the known ones."""
+        if not len(ends):
+            return
+        if int(ends[-1]) // _RESIDENT > self.starts[-1] // _RESIDENT:
             release_pages(self.data)
-        self.starts.append(stop)
-        self.rows.append(self.rows[-1] + records)
-        self.digests.append(digest)
-        self.met.append(met)
+        self.starts += ends.tolist()
+        self.rows += [*accumulate(records, initial=self.rows[-1])][1:]
+        self.met += met
 
     @cached_property
     def _window(self) -> int:
         """Bytes in which the end of a new chunk is looked for first."""
-        return _WINDOW * max(sum(self.known.sizes) // max(len(self.known.sizes), 1), _WORD)
+        return _WINDOW * max(int(self._ends[-1]) // max(len(self.known.sizes), 1), _WORD)
 
     @cached_property
-    def _ends(self) -> dict[int, int]:
-        """The number behind the last chunk of each known group, by the number of the first one."""
-        return dict(_groups(self.known.digests))
+    def _ends(self) -> Positions:
+        """Where each known chunk would begin in a file of known chunks alone, then where the last one would end."""
+        return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.known.sizes)])
 
     @cached_property
     def _places(self) -> dict[bytes, int]:
         """The last number of each known chunk, by its hash."""
-        return {digest: number for number, digest in enumerate(self.known.digests)}
+        return {digest.tobytes(): number for number, digest in enumerate(self.known.digests)}
 
 
 def chunks_of(reader: Reader, path: Place, name: str, known: KnownChunks | None = None, *, by_record: bool = False) -> ContentChunks | None:
@@ -354,14 +366,15 @@ def chunks_of(reader: Reader, path: Place, name: str, known: KnownChunks | None 
     facts, data = store_of(path).identity(path), buffer_of(path, name)
     if len(data) < _WORD:
         return None
-    words, salt = _words(data), _salt(known) if by_record else None
+    words, salt = _words(data), record_hashes.new_salt() if known is None else known.salt
     with line_numbers(path, name):
         found = reader.record_starts(data, name, lambda starts: _look(words, starts, data, hashed))
         if found is None:
             return None
-        seed = blake3(repr((found.head, reader.plan.undeclared)).encode()).digest()
-        hashed = None if salt is None else record_hashes.seed_of(salt, seed)
-        walk = _Walk(reader, data, seed, known, [found.begin]) if known is not None else None
+        reading = repr((found.head, reader.plan.undeclared)).encode()
+        seeds = record_hashes.seed_of(salt, reading, 1), record_hashes.seed_of(salt, reading, 2)
+        hashed = record_hashes.seed_of(salt, reading, 0) if by_record else None
+        walk = _Walk(reader, data, seeds, known, [found.begin]) if known is not None else None
         if walk is not None and walk.found():
             settled = _settled(walk.hashes(hashed), path, facts)
             return ContentChunks(np.array(walk.starts), np.array(walk.rows), found.head, _done(settled), salt, walk.bounds)
@@ -372,7 +385,7 @@ def chunks_of(reader: Reader, path: Place, name: str, known: KnownChunks | None 
 
     def hashes() -> Hashes:
         records = None if hashed is None else record_hashes.by_chunk(_of_pieces(data, pieces, hashed), np.diff(rows))
-        return _settled(_hashes(data, starts, seed)._replace(records=records), path, facts)
+        return _settled(Hashes(_digests(data, starts, seeds), records), path, facts)
 
     thread = ThreadPoolExecutor(1)
     hashing = thread.submit(hashes)
@@ -388,11 +401,6 @@ def _of_pieces(data: Buffer, pieces: Sequence[_Seen], seed: int) -> RecordHashes
     return np.concatenate(parts)
 
 
-def _salt(known: KnownChunks | None) -> int:
-    """The salt of a file's records: the known one, else a new one."""
-    return record_hashes.new_salt() if known is None or known.salt is None else known.salt
-
-
 def _done(hashes: Hashes) -> Future[Hashes]:
     done = Future[Hashes]()
     done.set_result(hashes)
@@ -403,7 +411,7 @@ def _settled(hashes: Hashes, path: Place, facts: tuple[object, ...]) -> Hashes:
     """The hashes of a file, or random ones where it changed meanwhile: its records may be from before the change and have to be read again."""
     if store_of(path).identity(path) == facts:
         return hashes
-    return Hashes(*(tuple(os.urandom(DIGEST) for _ in digests) for digests in (hashes.chunks, hashes.groups)))
+    return Hashes(np.frombuffer(os.urandom(hashes.chunks.nbytes), np.uint64).reshape(hashes.chunks.shape))
 
 
 def _released(pieces: Iterable[_Seen | None], data: Buffer) -> Iterator[_Seen | None]:
@@ -423,7 +431,7 @@ def _look(words: Words, starts: Positions, data: Buffer, seed: int | None) -> _S
     if not len(starts):
         return None
     numbers = np.flatnonzero(_last_ones(words, starts[:-1], starts[1:])) + 1
-    hashes = None if seed is None else record_hashes.of_run(data, starts, seed)
+    hashes = None if seed is None else record_hashes.of_run(data, starts, seed)[:, 0]
     return _Seen(len(starts), int(starts[0]), int(starts[-1]), numbers, starts[numbers], hashes)
 
 
@@ -462,36 +470,14 @@ def _bounds(words: Words, pieces: Iterable[_Seen], begin: int, end: int) -> tupl
     return np.array([*starts, end], np.int64), np.array([*rows, count + 1], np.int64)
 
 
-def _hashes(data: Buffer, starts: Positions, seed: bytes) -> Hashes:
-    digests = _digests(data, starts, seed)
-    groups, found = _groups(digests), list[bytes | None]([None]) * len(digests)
-    for (first, _), digest in zip(groups, _group_digests(data, starts.tolist(), seed, groups), strict=True):
-        found[first] = digest
-    return Hashes(digests, tuple(found))
-
-
-def _groups(digests: Sequence[bytes]) -> list[tuple[int, int]]:
-    """Where each group of chunks begins and ends, by their numbers. A group begins with the first chunk, and where the hash of a chunk says so."""
-    begins = [number for number, digest in enumerate(digests) if not number or digest[0] % GROUP == 0]
-    return list(pairwise([*begins, len(digests)]))
-
-
-def _group_digests(data: Buffer, starts: Sequence[int], seed: bytes, groups: Iterable[tuple[int, int]]) -> tuple[bytes, ...]:
-    """The hashes of the bytes of some groups of chunks."""
-    return _hashed(data, ((starts[first], starts[end]) for first, end in groups), seed)
-
-
-def _digests(data: Buffer, starts: Positions, seed: bytes) -> tuple[bytes, ...]:
-    return _hashed(data, pairwise(starts.tolist()), seed)  # with more threads the interpreter's lock costs more than the hashing
-
-
-def _hashed(data: Buffer, bounds: Iterable[tuple[int, int]], seed: bytes) -> tuple[bytes, ...]:
-    """The hashes of parts of a file, which ascend."""
-    found, seen = [], 0
-    with memoryview(data) as view:
-        for start, end in bounds:
-            found.append(blake3(view[start:end], key=seed).digest(DIGEST))
-            if end - seen > _RESIDENT:
-                release_pages(data)
-                seen = end
-    return tuple(found)
+def _digests(data: Buffer, bounds: Positions, seeds: Seeds) -> Digests:
+    """The hashes of parts of a file that follow each other. `bounds`: where each begins, then where the last one ends."""
+    found, first = [np.empty((0, len(seeds)), np.uint64)], 0
+    while first < len(bounds) - 1:
+        behind = max(int(np.searchsorted(bounds, bounds[first] + _RESIDENT)), first + 1)
+        some = bounds[first : behind + 1]
+        found.append(record_hashes.of_run(data, some, *seeds))
+        if behind < len(bounds) - 1:
+            release_pages(data)
+        first = behind
+    return np.concatenate(found)

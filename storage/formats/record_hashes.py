@@ -1,4 +1,4 @@
-"""A hash of each record of a file, from its bytes. It tells which records of a changed chunk changed, so that no others are parsed.
+"""Hashes of the records and the chunks of a file, from their bytes. They tell which chunks changed, and which of their records, so that no others are parsed.
 
 Polars computes the hashes as quickly as memory is read. They are compared only with hashes of the same salt, which nobody knows who writes the file.
 """
@@ -33,18 +33,24 @@ def new_salt() -> int:
     return secrets.randbits(63)
 
 
-def seed_of(salt: int, reading: bytes) -> int:
-    """Return what hashes begin with. `reading`: what decides how records are read. Another version of Polars may compute other hashes, so it has other seeds."""
-    told = b"\0".join((salt.to_bytes(WIDTH, "little"), pl.__version__.encode(), reading))
-    return int.from_bytes(blake3(told).digest(WIDTH), "little")
+def seed_of(salt: int, reading: bytes, number: int) -> int:
+    """Return the seed of some hashes of a file. Another version of Polars may compute other hashes, so it has other seeds.
+
+    Args:
+        salt: The salt of the file.
+        reading: What decides how records are read.
+        number: Which of the file's hashes it is for.
+    """
+    facts = b"\0".join((salt.to_bytes(WIDTH, "little"), pl.__version__.encode(), bytes([number]), reading))
+    return int.from_bytes(blake3(facts).digest(WIDTH), "little")
 
 
-def of_run(data: Buffer, bounds: Positions, seed: int) -> RecordHashes:
-    """Return the hashes of records that follow each other. `bounds`: where each begins, then where the last one ends."""
+def of_run(data: Buffer, bounds: Positions, *seeds: int) -> RecordHashes:
+    """Return the hashes of records that follow each other, a row a record and a column a seed. `bounds`: where each begins, then where the last one ends."""
     if len(bounds) < 2:
-        return np.empty(0, np.uint64)
+        return np.empty((0, len(seeds)), np.uint64)
     first = int(bounds[0])
-    return _hashed(memoryview(data)[first : int(bounds[-1])], bounds - first, seed)
+    return _hashed(memoryview(data)[first : int(bounds[-1])], bounds - first, *seeds)
 
 
 def of_runs(data: Buffer, runs: Sequence[Positions], seed: int) -> RecordHashes:
@@ -57,9 +63,9 @@ def of_runs(data: Buffer, runs: Sequence[Positions], seed: int) -> RecordHashes:
             offsets.append(bounds[1:] - first + size)
             size += last - first
             if size >= _TOGETHER:
-                found.append(_hashed(b"".join(texts), np.concatenate(offsets), seed))
+                found.append(_hashed(b"".join(texts), np.concatenate(offsets), seed)[:, 0])
                 texts, offsets, size = [b""], [np.zeros(1, np.int64)], 0
-    return np.concatenate([*found, _hashed(b"".join(texts), np.concatenate(offsets), seed)])
+    return np.concatenate([*found, _hashed(b"".join(texts), np.concatenate(offsets), seed)[:, 0]])
 
 
 def by_chunk(hashes: RecordHashes, counts: Positions) -> pa.Array:
@@ -108,7 +114,7 @@ def _count() -> pl.Expr:
     return pl.int_range(pl.len()).over("hash").alias("count")
 
 
-def _hashed(text: bytes | memoryview, offsets: Positions, seed: int) -> RecordHashes:
-    records = pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(offsets.astype("<i8")), pa.py_buffer(text)])
-    hashes: RecordHashes = pl.Series(records).hash(seed).to_numpy()
-    return hashes
+def _hashed(text: bytes | memoryview, offsets: Positions, *seeds: int) -> RecordHashes:
+    buffers = [None, pa.py_buffer(offsets.astype("<i8", copy=False)), pa.py_buffer(text)]
+    records = pl.Series(pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers))
+    return np.stack([records.hash(seed).to_numpy() for seed in seeds], axis=1)

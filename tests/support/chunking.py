@@ -1,4 +1,4 @@
-"""Small files that are read as large ones are: in stretches."""
+"""Small files that are read as large ones are: in chunks."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from storage.formats import content_chunks
 
 @contextmanager
 def small_chunks() -> Iterator[None]:
-    """Every file is a large one and has many stretches."""
+    """Every file is a large one and has many chunks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "SMALL_BYTES", 40)
         patch.setattr(content_chunks, "RECORDS", 3)
         patch.setattr(content_chunks, "LEAST", 1)
-        patch.setattr(content_chunks, "GROUP", 3)
+        patch.setattr(content_chunks, "AHEAD", 2)
         patch.setattr(listed, "FEW_RANGES", 1)
         patch.setattr(listed, "MOST_CHANGED", 1)
         yield

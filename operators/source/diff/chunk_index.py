@@ -17,7 +17,8 @@ from changelog.lazy_imports import F, np, pa
 from operators.source.diff.alignment import Positions, align
 from operators.source.file_changes import Label
 from storage.engines import Engine
-from storage.formats.content_chunks import ContentChunks, KnownChunks
+from storage.formats.content_chunks import DIGEST, ContentChunks, KnownChunks
+from storage.formats.record_hashes import WIDTH
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -41,13 +42,11 @@ BIN_BYTES: Final = 5
 def chunk_schema() -> pa.Schema:
     """Return the Arrow schema of a list of chunks: hash, number of records and bytes of each, and where its records are.
 
-    `group` is a hash of the chunks up to the next group, in the row of the first one; null where one of them was new.
-
-    `first` and `last` are the order keys of the first and the last record, for sources without a primary key. `spans` belong to sources with one:
-    triples of 8 bytes each, the epoch that read the records, their first row and their last row. For these `hashes` has a hash of each record, of this `salt`.
+    `salt` is that of all hashes. `first` and `last` are the order keys of the first and the last record, for sources without a primary key. `spans` belong to sources with one:
+    triples of 8 bytes each, the epoch that read the records, their first row and their last row. For these `hashes` has a hash of each record.
     """
     numbers = ("records", "size", "salt")
-    names = ("digest", "records", "size", "group", "first", "last", "spans", "hashes", "salt")
+    names = ("digest", "records", "size", "first", "last", "spans", "hashes", "salt")
     return pa.schema([pa.field(name, pa.int64() if name in numbers else pa.binary()) for name in names])
 
 
@@ -88,10 +87,12 @@ class ChunkList:
     @cached_property
     def known(self) -> KnownChunks:
         """What finds the same chunks in the next version of the file."""
-        digests, sizes, records, groups = (self.table.column(name).to_pylist() for name in ("digest", "size", "records", "group"))
-        salt = self.table.column("salt")[0].as_py()
-        hashes = None if salt is None else self.table.column("hashes").combine_chunks()
-        return KnownChunks(digests, sizes, records, groups, hashes, salt)
+        digests = self.table.column("digest").cast(pa.binary(DIGEST)).combine_chunks()
+        numbers = np.frombuffer(digests.buffers()[1], "<u8").reshape(-1, DIGEST // WIDTH)[digests.offset : digests.offset + len(digests)]
+        hashes = self.table.column("hashes").combine_chunks()
+        kept = None if hashes.null_count == len(hashes) else hashes
+        sizes, records = (self.table.column(name).to_numpy() for name in ("size", "records"))
+        return KnownChunks(numbers, sizes, records, kept, self.table.column("salt")[0].as_py())
 
     @classmethod
     def of(cls, table: pa.Table) -> ChunkList:
@@ -172,15 +173,14 @@ def own_labels(rows: Positions) -> pa.Array:
 
 
 def _table(chunks: ContentChunks, first: pa.Array, last: pa.Array, spans: pa.Array) -> pa.Table:
-    digests, groups = pa.array(chunks.digests, pa.binary()), pa.array(chunks.groups, pa.binary())
     hashes = pa.nulls(chunks.count, pa.binary()) if chunks.hashes is None else chunks.hashes
-    columns = [digests, pa.array(np.diff(chunks.rows)), pa.array(np.diff(chunks.starts)), groups, first, last, spans, hashes]
+    columns = [chunks.digests, pa.array(np.diff(chunks.rows)), pa.array(np.diff(chunks.starts)), first, last, spans, hashes]
     return pa.Table.from_arrays([*columns, pa.repeat(pa.scalar(chunks.salt, pa.int64()), chunks.count)], schema=chunk_schema())
 
 
 def matched(old: ChunkList, new: ContentChunks, *, same_rows: bool = False) -> tuple[Positions, Positions]:
     """Return the numbers of the unchanged chunks, before and now. `same_rows`: only those whose records have the same row numbers."""
-    digests = pa.concat_arrays([old.table.column("digest").combine_chunks(), pa.array(new.digests, pa.binary())])
+    digests = pa.concat_arrays([old.table.column("digest").combine_chunks(), new.digests])
     codes = digests.dictionary_encode().indices.to_numpy().astype(np.int64)
     left, right = align(codes[: old.table.num_rows], codes[old.table.num_rows :])
     if not same_rows:
