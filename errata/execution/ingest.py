@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from changelog.lazy_imports import F
 from changelog.ops import weight
@@ -13,7 +13,7 @@ from errata.core.failures import StorageFailed
 from errata.erasure.kept_out import KeptOut
 from errata.erasure.nameless import nameless_keys
 from errata.execution.epoch import Epoch
-from errata.execution.guards import guard, guard_scopes
+from errata.execution.guards import MAX_RETRACT_SHARE, guard, guard_scopes
 from errata.execution.local_copies import Copies
 from errata.execution.prior_rows import CommittedPriorRows
 from errata.execution.reingest import read_again, replaced
@@ -43,6 +43,9 @@ from storage.stores.places import Places
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
+
+MANY: Final = 2
+"""A source of fewer files is judged by the guard alone."""
 
 
 def ingest_files(epoch: Epoch, writer: NodeWriter, source: SourceFiles, copies: Copies) -> Ingested:
@@ -147,6 +150,7 @@ def ingest(
         judge(delta, made)
     counted = _counted(run, delta, made, files, out)
     counted = _with_columns_that_stand(source, counted, delta, first=before is None)
+    _warn_of(warn, _shortened(source, counted))
     _warn_of(warn, _without_records(operator, counted, changes))
     _warn_of(warn, _remarks(operator, files, counted, changes))
     _keep_events(run, source.node, made)
@@ -199,6 +203,18 @@ def arrivals_kept(source: SourceFiles, history: Callable[[], Sequence[Entry]], f
         return {}
 
     return {KEY: kept(_arrivals(replace(source, history=history())), files)}
+
+
+def _shortened(source: SourceFiles, records: Sequence[FileRecord]) -> Iterator[str]:
+    """Warnings for files that lost most of their records: the guard, which judges the source as a whole, may not see it."""
+    if cast("SourceNode", source.node.operator).config.merge.strategy != "snapshot" or len(records) < MANY:
+        return
+    before = {record.label: record.rows for record in source.known}
+    for record in records:
+        rows = before.get(record.label, 0)
+        if record.present and rows - record.rows > MAX_RETRACT_SHARE * rows:
+            has = f"{record.rows:,} record{'' if record.rows == 1 else 's'}" if record.rows else "no records"
+            yield f"source '{source.node.name}': {record.path} has {has}, and had {rows:,}: if it was delivered in part, deliver it again"
 
 
 def _without_records(operator: SourceNode, records: Iterable[FileRecord], changes: FileChanges) -> Iterator[str]:

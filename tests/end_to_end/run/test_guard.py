@@ -53,3 +53,27 @@ def test_a_source_that_would_lose_most_of_its_rows_ends_the_run(folder: Folder, 
     with pytest.raises(Stopped, match=f"^source 'rows' {told}$"):
         folder.run(**given)
     assert (folder.text("out.csv"), folder.load().head_epoch()) == (kept, 1)
+
+
+@pytest.mark.parametrize(
+    ("after", "warned"),
+    [
+        ("1,1\n", ["source 'rows': b.csv has 1 record, and had 4: if it was delivered in part, deliver it again"]),
+        ("", ["source 'rows': b.csv has no records, and had 4: if it was delivered in part, deliver it again"]),
+        ("1,1\n2,2\n", []),  # half
+        ("4,4\n9,9\n8,8\n7,7\n", []),
+        (None, []),  # a file that went away was taken away
+    ],
+)
+def test_a_file_among_several_that_loses_most_of_its_records_is_warned_of(folder: Folder, after: str | None, warned: list[str]) -> None:
+    folder.write("pipeline.yaml", (folder.path / "pipeline.yaml").read_text().replace("path: rows.csv", 'glob: "?.csv"'))
+    for name, first in (("a", 10), ("b", 0), ("c", 20)):
+        folder.write(f"{name}.csv", "id,v\n" + "".join(f"{first + number},{number}\n" for number in range(1, 5)))
+    folder.run()
+    if after is None:
+        (folder.path / "b.csv").unlink()
+    else:
+        folder.write("b.csv", "id,v\n" + after)
+    said = []
+    assert folder.run(listener=lambda event: said.append(event.action) if event.kind == "warning" else None).exit_code == 0
+    assert said == warned
