@@ -16,12 +16,12 @@ import orjson
 
 from changelog.columns import column
 from changelog.frames import united
-from changelog.keys.decode import bare_keys
-from changelog.lazy_imports import pa, pl
+from changelog.lazy_imports import pa
 from changelog.rows import Rows, is_null
 from changelog.spark_algebra import diff
 from errata.amend.amendment import AmendedInputs, Change, unedited
-from errata.amend.held_records import HeldRecords
+from errata.amend.held_records import HeldRecords, answered
+from errata.amend.matched_records import Matched, Meant, named_columns, ways_of_naming
 from errata.core.diagnostics import did_you_mean
 from errata.core.events import RunResult
 from errata.core.failures import Stopped, Usage
@@ -33,47 +33,31 @@ from errata.erasure.record import ERASED, KEPT_OUT, PROOF, RECORD, keyed_hash, m
 from errata.erasure.removal import Removal
 from errata.erasure.scrub import Scrub, TableScrub
 from errata.erasure.search import Search
-from errata.erasure.selection import IDENTITY, ErasedKeys, gathered, keys_of_nodes, live_of, of_images, op_rows
+from errata.erasure.selection import IDENTITY, gathered, keys_of_nodes, op_rows
 from errata.erasure.values import Values
 from errata.execution.epoch import Epoch
 from errata.execution.planned_run import PlannedRun
 from errata.execution.step_executor import StepExecutor
-from errata.inspect.snapshot import data_condition
-from errata.inspect.why import value_is
+from errata.inspect.snapshot import predicate
 from errata.outputs.database_targets import CHAINS
 from errata.plan.own_files import ProtectedFiles
 from errata.plan.pipeline import LoadedPipeline
 from errata.plan.plan import Node, Plan
-from errata.state.committed_node import CommittedNode
 from errata.state.run_state import RunState
 from errata.state.suppressed_rows import truth
 from operators.source.node import SourceNode
 from storage.state.dataset_identity import exported_nodes
 from storage.state.entry import NAMELESS, Entry
+from storage.state.location import State
 from storage.stores.folders import folder_at
-from storage.values.python_rows import dictionaries
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from operators.source.answers import AnswerChanges
+
 Row = Mapping[str, Any]
 CAUSE: Final = "erase"
-_BATCH: Final = 50_000
-
-
-@dataclass(frozen=True, slots=True)
-class Matched:
-    """The records of a source that an erasure means.
-
-    Attributes:
-        keys: Their keys, at all times.
-        rows: Their op rows, by `IDENTITY`.
-        live: The keys of their live rows.
-    """
-
-    keys: ErasedKeys
-    rows: pl.DataFrame
-    live: frozenset[bytes]
 
 
 @dataclass(slots=True)
@@ -82,6 +66,7 @@ class Erase(Change):
 
     wanted: Erasure
     names: Sequence[str]
+    state: State
     matched: dict[str, Matched] = field(default_factory=dict)
     record: dict[str, Any] = field(default_factory=dict)
     nameless: dict[str, list[str]] = field(default_factory=dict)
@@ -93,7 +78,7 @@ class Erase(Change):
 
     def rows(self, run: RunState, node: Node) -> DataFrame:
         """The retraction of the live records, of suppressed and rejected ones too."""
-        found = self.matched[node.name] = _matched(run, node, self.wanted)
+        found = self.matched[node.name] = Meant(self.state, run, node, self.wanted).matched()
         live = run.tables.live(run.engine, node, run.values, at=run.epoch - 1).without("_epoch")
         old = _as_if_admitted(live, found.live)
         gone = diff(old.as_frame(), old.as_frame().limit(0), CAUSE)
@@ -117,38 +102,6 @@ def _as_if_admitted(live: Rows, keys: frozenset[bytes]) -> Rows:
 
 def _chosen(live: Rows, keys: frozenset[bytes]) -> Rows:
     return live.semi_join(Rows(live.engine, pa.table({"_key": pa.array(sorted(keys), pa.binary())})), "_key")
-
-
-def _matched(run: RunState, node: Node, wanted: Erasure) -> Matched:
-    """The records of a source that an erasure means, in all epochs before this one."""
-    table = run.tables.changelog(node)
-    found = gathered([pl.DataFrame(batch) for batch in _meeting(run, node, wanted)]).select(*IDENTITY)
-    bare = bare_keys(found["_key"]).unique()
-    every = gathered(rows.filter(bare_keys(rows["_key"]).is_in(bare.implode())) for rows in op_rows(table)) if table.exists() else found
-    every = every.select(*IDENTITY)
-    keyed = cast("SourceNode", node.operator).keyed
-    keys = ErasedKeys(frozenset(map(bytes, bare))) if keyed else of_images(found, every)
-    rows = every if keyed else found
-    live = live_of(every).join(rows, IDENTITY, "semi") if every.height else every
-    return Matched(keys, rows, frozenset(map(bytes, live["_key"])))
-
-
-def _meeting(run: RunState, node: Node, wanted: Erasure) -> Iterator[pa.Table]:
-    """The op rows of a source, rejects among them, that are meant by their values."""
-    table = run.tables.changelog(node)
-    if not table.exists():
-        return
-    rows = table.read(run.engine, at=run.epoch - 1)
-    if wanted.where is None:
-        for name, text in wanted.key.items():
-            rows = rows.where(value_is(column(name), node.operator.output.data[name], text))
-        yield run.engine.to_arrow(rows.select(*IDENTITY))
-        return
-    shape = CommittedNode.of(node.name, run.plan.summary()[node.name])
-    meets = data_condition(wanted.where, shape.data)
-    for batch in run.engine.to_arrow(rows.select(*IDENTITY, *map(column, shape.shown))).to_batches(_BATCH):
-        hits = [meets({"data": shape.values(row)}) for row in dictionaries(batch)]
-        yield pa.Table.from_batches([batch]).filter(pa.array(hits, pa.bool_())).select(list(IDENTITY))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +129,7 @@ def erase(pipeline: LoadedPipeline, wanted: Erasure, options: RunOptions, protec
     """
     names, published = _sources(pipeline.plan, wanted), exported_nodes(pipeline.state)
     with Epoch.begin(pipeline, replace(options, dry_run=False), protected) as epoch:
-        work = _Erasing(epoch, Erase(wanted, names))
+        work = _Erasing(epoch, Erase(wanted, names, pipeline.state))
         rows = work.run(dry=options.dry_run)
     proof = epoch.committed.counters.get(PROOF) if epoch.committed is not None else None
     return Erased(rows, proof, work.result, published)
@@ -215,7 +168,7 @@ def _sources(plan: Plan, wanted: Erasure) -> list[str]:
     if wanted.where is not None:
         if wanted.source is None and len(sources) > 1:
             raise Usage("--where needs --node SOURCE where there are several sources", help=f"sources: {', '.join(sources)}")
-        data_condition(wanted.where, CommittedNode.of(named[0], plan.summary()[named[0]]).data)
+        predicate(wanted.where, sources[named[0]].operator.output.data)
         return named
     columns = {name: list(sources[name].operator.output.data) for name in named}
     return [name for name in named if wanted.key.keys() <= {*columns[name]}] or _no_columns(wanted, columns)
@@ -268,11 +221,12 @@ class _Erasing:
     def _look(self, run: RunState, *, dry: bool) -> None:
         """Find out what leaves. Raises Usage where there is nothing, and Stopped where input files would bring it back."""
         matched = self.change.matched
-        if not any(one.keys for one in matched.values()):
+        if not any(matched.values()):
             raise Usage("no record, in no epoch, is meant: nothing is erased")
         keys = keys_of_nodes(self.epoch.plan, {name: one.keys for name, one in matched.items()})
         paths = set(run.tables.versions())
-        self.scrub = Scrub(self.epoch.plan, run.epoch, keys, run.tables.by_path, paths)
+        older = gathered(one.older for one in matched.values())
+        self.scrub = Scrub(self.epoch.plan, run.epoch, keys, run.tables.by_path, paths, older)
         self.scrub.look()
         told = (self.change.wanted.reason, self.change.wanted.by, self.epoch.batch_id)
         if any(self.scrub.values.blanked(text) != text for text in told):
@@ -289,21 +243,20 @@ class _Erasing:
 
     def _refuse_held(self, run: RunState) -> None:
         """Raise Stopped where an input file has the records: the next run would bring them back. Raises StorageFailed where one cannot be read."""
-        held = [place for name in self.change.names for place in self._holding(run, name)]
+        with answered(self.epoch) as answers:
+            held = [place for name in self.change.names for place in self._holding(run, name, answers)]
         if held:
             raise Stopped(
                 f"{len(held)} places of input files hold the records, so a later run would bring them back", details=held[:20],
                 help="take them out of the files first, or let later runs leave them out: --keep-out", told="input files hold the records",
             )  # fmt: skip
 
-    def _holding(self, run: RunState, name: str) -> Iterator[str]:
-        """The places of a source's files that have the records."""
-        node, search = self.epoch.plan[name], Search(self._scrub.values)
-        if not self.change.matched[name].keys:
-            return HeldRecords(run, node, None, (), search).places()
-        source = cast("SourceNode", node.operator)
-        ways = [self._columns(name), *([list(source.config.merge.primary_key)] if source.keyed and source.config.merge.primary_key else [])]
-        return HeldRecords(run, node, self._erased_rows(run, name), ways, search).places()
+    def _holding(self, run: RunState, name: str, answers: Mapping[str, AnswerChanges]) -> Iterator[str]:
+        """The places of a source's input that have the records."""
+        node, wanted = self.epoch.plan[name], self.change.wanted
+        erased = self._erased_rows(run, name) if self.change.matched[name].keys else None
+        meant = Meant(self.epoch.state, run, node, wanted)
+        return HeldRecords(run, meant, erased, ways_of_naming(node, wanted), Search(self._scrub.values), answers).places()
 
     @property
     def _scrub(self) -> Scrub:
@@ -339,15 +292,10 @@ class _Erasing:
         """By source the columns that tell the records, and the hashes of their values."""
         found = {}
         for name in self.change.matched:
-            columns = self._columns(name)
+            columns = named_columns(self.epoch.plan[name], self.change.wanted)
             hashes = self._erased_rows(run, name).select(hash_of(self.epoch.plan[name], columns, secret_of(key)).alias("hash")).distinct()
             found[name] = (columns, run.engine.to_arrow(hashes).column("hash").to_pylist())
         return found
-
-    def _columns(self, name: str) -> list[str]:
-        """The columns that tell the erased records of a source."""
-        source = cast("SourceNode", self.epoch.plan[name].operator)
-        return list(self.change.wanted.key) or (list(source.config.merge.primary_key) if source.keyed else []) or list(source.output.data)
 
     def _erased_rows(self, run: RunState, name: str) -> DataFrame:
         """The op rows of the erased records of a source, as the epoch before has them."""

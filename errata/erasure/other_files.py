@@ -26,14 +26,22 @@ def clear(folder: Folder, search: Search, *, dry: bool = False) -> list[str]:
     found: list[str] = []
     names = list(folder.names())
     for name in names:
-        if name.startswith((*TABLES, *_KEPT_BELOW)) or name in _KEPT or name in found or not search.found_in(content := folder.read(name)):
+        if name.startswith((*TABLES, *_KEPT_BELOW)) or name in _KEPT or name in found or not _holds(search, folder.read(name)):
             continue
         copy = _COPY.match(name)
         with_it = [other for other in names if other.startswith(copy[0])] if copy else [name]
         found += with_it
         for one in [] if dry else reversed(with_it):  # the head of a copy goes before its data
-            _clear(folder, one, None if one.startswith(_FETCHED) else search.blanked(content))
+            _clear(folder, one, None if one.startswith(_FETCHED) else search.blanked(folder.read(one)))
     return found
+
+
+def _holds(search: Search, content: bytes) -> bool:
+    """Whether a file holds a value; a text also one that other records have inside of theirs, where it is a word of its own."""
+    if search.found_in(content):
+        return True
+    blanked = search.blanked(content) if search.values.parts else None
+    return blanked is not None and blanked != content
 
 
 def _clear(folder: Folder, name: str, content: bytes | None) -> None:

@@ -69,6 +69,8 @@ class Scrub:
     keys: Mapping[str, ErasedKeys]
     table: Callable[[str], ChangelogTable]
     paths: Collection[str]
+    older: pl.DataFrame = field(default_factory=lambda: gathered(()))
+    """Op rows of erased records that only older versions of tables have."""
     values: Values = field(default_factory=Values)
     decisions: Collection[str] = ()
     """The decisions about dead letters that hold for an entry. The others about records of erased sources leave."""
@@ -78,6 +80,7 @@ class Scrub:
     def look(self) -> None:
         """Find what has to leave. Nothing is changed."""
         plain = plain_nodes(self.plan)
+        self.values.add_rows(self.older)
         for path, node in self._changelogs():
             found = cut(self.table(path), self.keys[node.name])
             self.tables[path] = TableScrub(found.rows.select(*IDENTITY), found.left)

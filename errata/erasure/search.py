@@ -39,16 +39,30 @@ class Search:
         encoded = {text.encode(encoding) for text in self.values.patterns for encoding in ("utf-8", "utf-16-le", "latin-1") if _encodes(text, encoding)}
         return [one.decode("latin-1") for one in sorted(encoded)]
 
+    @cached_property
+    def _words(self) -> list[str]:
+        """The bytes of the texts that are looked for as whole words, each byte as one character."""
+        return sorted(text.encode().decode("latin-1") for text in self.values.word_patterns if _encodes(text, "utf-8"))
+
+    @cached_property
+    def _bounded_words(self) -> list[str]:
+        return [*_bounded(pl.Series(self._words, dtype=pl.String))]
+
     def _hits(self, contents: Sequence[bytes]) -> pl.Series:
         """Which contents hold a text."""
-        if not self._patterns:
-            return pl.repeat(False, len(contents), eager=True, dtype=pl.Boolean)
-        return pl.Series([one.decode("latin-1") for one in contents], dtype=pl.String).str.contains_any(self._patterns)
+        found = pl.repeat(False, len(contents), eager=True, dtype=pl.Boolean)
+        if not (self._patterns or self._words):
+            return found
+        texts = pl.Series([one.decode("latin-1") for one in contents], dtype=pl.String)
+        if self._patterns:
+            found = texts.str.contains_any(self._patterns)
+        if self._words and (may := ~found & texts.str.contains_any(self._words)).any():
+            found = found | (may & _bounded(texts).str.contains_any(self._bounded_words))
+        return found
 
     def _anywhere(self, content: bytes) -> bool:
-        overlap = max(map(len, self._patterns), default=1) - 1
-        starts = range(0, max(len(content), 1), _WINDOW)
-        return any(bool(self._hits([content[at : at + _WINDOW + overlap]]).any()) for at in starts)
+        overlap = max(map(len, (*self._patterns, *self._words)), default=1) + 1
+        return any(bool(self._hits([_window(content, at, _WINDOW + overlap)]).any()) for at in range(0, max(len(content), 1), _WINDOW))
 
     def found_in(self, content: bytes, deep: int = _DEEPEST) -> bool:
         """Whether a file's content holds a value, also in what it is the compressed form of."""
@@ -86,13 +100,27 @@ class Search:
             pass
         if content[:2] == b"\x1f\x8b":
             with suppress(OSError, EOFError, zlib.error, UnicodeDecodeError):
-                return gzip.compress(self.values.blanked(gzip.decompress(content).decode()).encode())
+                text = gzip.decompress(content).decode()
+                return content if (new := self.values.blanked(text)) == text else gzip.compress(new.encode())
         if content[:4] == _ZSTD:
             with suppress(OSError, pa.ArrowException, UnicodeDecodeError):
                 with pa.CompressedInputStream(io.BytesIO(content), "zstd") as stream:
                     text = stream.read().decode()
-                return bytes(pa.compress(self.values.blanked(text).encode(), "zstd", asbytes=True))
+                return content if (new := self.values.blanked(text)) == text else bytes(pa.compress(new.encode(), "zstd", asbytes=True))
         return None
+
+
+def _window(content: bytes, at: int, length: int) -> bytes:
+    """A part of a content. No word begins or ends where it is cut: a letter that is none in UTF-8 is put there."""
+    return (_LETTER if at else b"") + content[at : at + length] + (_LETTER if at + length < len(content) else b"")
+
+
+_LETTER: Final = b"\xff"
+
+
+def _bounded(texts: pl.Series) -> pl.Series:
+    """Bytes, each as one character, with marks around each word; bytes beyond ASCII are letters."""
+    return texts.str.replace_all(r"\\[bfnrt]", r"\ ").str.replace_all(r"([0-9A-Za-z_\x{80}-\x{ff}]+)", "\ue000${1}\ue000")
 
 
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"

@@ -1,8 +1,8 @@
 """The values of erased records: what is looked for in tables and files, and what takes their place there.
 
-A text of at least `SHORTEST` characters is found wherever it stands, also inside of other texts and of keys; where it is a part of somebody else's text
-too, such as "Anna" of "Annabelle", or as short as the digits of a year, as a whole cell and as a value in JSON. Shorter texts, numbers and dates say too little by themselves: they are found as
-whole cells of columns with the name that they had.
+A text of at least `SHORTEST` characters is found wherever it is, also inside of other texts and of keys. Where somebody else's text has it inside of a longer word, as Annabelle has
+Anna, it is found as whole words. Where somebody else's text has it as whole words, as "Anna Miller" has Anna, or where it is as short as the digits of a year, it is found as a whole cell and as a
+value in JSON. Shorter texts, numbers and dates say too little by themselves: they are found as whole cells of columns with the name that they had.
 """
 
 from __future__ import annotations
@@ -30,16 +30,19 @@ class Values:
 
     Attributes:
         texts: Long texts, looked for everywhere.
-        parts: Long texts that other records' texts have in them, and ones that may be digits of a hash or a time, looked for as whole cells and as values in JSON.
+        words: Long texts that other records' texts have inside of longer words, looked for as whole words.
+        parts: Long texts that other records' texts have as whole words, and ones that may be digits of a hash or a time, looked for as whole cells and as values in JSON.
         cells: By column the short texts, numbers and dates, each as `spelled` says it.
     """
 
     texts: set[str] = field(default_factory=set)
     cells: dict[str, set[str]] = field(default_factory=dict)
     parts: set[str] = field(default_factory=set)
+    words: set[str] = field(default_factory=set)
 
     def __len__(self) -> int:
-        return len(self.texts) + len(self.parts) + sum(len(found - self.texts - self.parts) for found in self.cells.values())
+        long = self.texts | self.words | self.parts
+        return len(long) + sum(len(found - long) for found in self.cells.values())
 
     def add(self, name: str, value: Any) -> None:
         """Add a value of a column; of a JSON text the values in it."""
@@ -68,26 +71,37 @@ class Values:
                 else:
                     self.cells.setdefault(column.name, set()).add(value)
 
-    def without(self, others: Values) -> None:
-        """Remove values that others have too. Texts that others only have in a text of theirs become `parts`."""
-        self.texts -= others.texts
-        self.parts -= others.texts
-        inner = self.texts & others.parts
-        self.texts -= inner
-        self.parts |= inner
+    def without(self, others: Found) -> None:
+        """Remove values that others have too. A text that others have inside of theirs is looked for as far as it can be told from theirs."""
+        self.parts -= others.whole
+        self.words -= others.whole
+        self.texts -= others.whole
+        self.narrow(others)
         for name, found in others.cells.items():
             self.cells[name] = self.cells.get(name, set()) - found
         self.cells = {name: found for name, found in self.cells.items() if found}
+
+    def narrow(self, others: Found) -> None:
+        """Let texts that others have as words be `parts`, and texts that others have inside of words be `words`."""
+        self.parts |= (self.texts | self.words) & others.words
+        self.texts -= others.words
+        self.words = (self.words | (self.texts & others.inner)) - others.words
+        self.texts -= others.inner
 
     @property
     def patterns(self) -> list[str]:
         """The spellings of the texts: by themselves, and in JSON."""
         return sorted({spelling for text in self.texts for spelling in spellings(text)})
 
-    def found_in(self, rows: pl.DataFrame, *, skip: Iterable[str] = SYSTEM) -> Values:
-        """The values that some rows hold: texts that are whole cells or values in JSON, and as `parts` the ones that are merely inside of others."""
-        found, patterns = Values(), self.patterns
-        by_spelling = {spelling: text for text in self.texts for spelling in spellings(text)}
+    @property
+    def word_patterns(self) -> list[str]:
+        """The spellings of the words."""
+        return sorted({spelling for text in self.words for spelling in spellings(text)})
+
+    def found_in(self, rows: pl.DataFrame, *, skip: Iterable[str] = SYSTEM) -> Found:
+        """The values that some rows hold."""
+        found, by_spelling = Found(), {spelling: text for text in self.texts | self.words for spelling in spellings(text)}
+        patterns, by_words = sorted(by_spelling), {with_bounds(spelling): text for spelling, text in by_spelling.items()}
         for name in set(rows.columns) - {*skip}:
             column = rows[name]
             if column.dtype == pl.Binary:
@@ -96,15 +110,16 @@ class Values:
             if name in self.cells and (hits := self.cells[name].intersection(cells)):
                 found.cells[name] = hits
             if column.dtype == pl.String or column.dtype.is_nested():
-                found.texts |= self._whole_in(cells)
-                inner = cells.str.extract_many(patterns, overlapping=True).explode().drop_nulls().unique() if patterns else ()
-                found.parts |= {by_spelling[hit] for hit in inner}
-        found.parts -= found.texts
+                found.whole |= self._whole_in(cells)
+                if patterns:
+                    inner = cells.filter(cells.str.contains_any(patterns))
+                    found.inner |= {by_spelling[hit] for hit in _hits(inner, patterns)}
+                    found.words |= {by_words[hit] for hit in _hits(bounded(inner), sorted(by_words))}
         return found
 
     def _whole_in(self, cells: pl.Series) -> set[str]:
         """The texts that are a whole cell, or a value in the JSON of one."""
-        looked_for = self.texts | self.parts
+        looked_for = self.texts | self.words | self.parts
         if not looked_for:
             return set()
         whole = looked_for.intersection(cells)
@@ -116,7 +131,7 @@ class Values:
         """Which cells hold a value. `whole`: also short texts, numbers and dates, which columns of this name had."""
         none = pl.repeat(False, len(column), eager=True)
         if column.dtype == pl.Binary:
-            patterns = [text.encode().hex(" ") for text in self.texts] + [_in_key(text).hex(" ") for text in self.parts]
+            patterns = [text.encode().hex(" ") for text in self.texts] + [_in_key(text).hex(" ") for text in self.parts | self.words]
             digits = column.bin.encode("hex").str.replace_all("(..)", "$1 ")
             return digits.str.contains_any(patterns).fill_null(value=False) if patterns else none
         found = none
@@ -130,6 +145,10 @@ class Values:
         found = pl.repeat(False, len(cells), eager=True)
         if self.texts:
             found = found | cells.str.contains_any(self.patterns).fill_null(value=False)
+        if self.words:
+            may = cells.str.contains_any(self.word_patterns).fill_null(value=False)
+            if may.any():
+                found = found | (may & bounded(cells).str.contains_any([*map(with_bounds, self.word_patterns)]).fill_null(value=False))
         if self.parts:
             found = found | cells.is_in([*self.parts]).fill_null(value=False)
             found = found | (cells.str.contains(_JSON) & cells.str.contains_any(_quoted(self.parts))).fill_null(value=False)
@@ -137,7 +156,7 @@ class Values:
 
     @property
     def of_cells(self) -> int:
-        """How many of the values are found as whole cells alone."""
+        """How many of the values are found as whole words or whole cells alone."""
         return len(self) - len(self.texts)
 
     def numbers(self) -> set[str]:
@@ -145,15 +164,65 @@ class Values:
         return {cell for found in self.cells.values() for cell in found if _NUMBER.fullmatch(cell)}
 
     def blanked(self, text: str) -> str:
-        """A text with `ERASED` in the place of each value; of `parts` where they are words. Hashes, times and numbers by themselves stay."""
-        if not (self.texts or self.parts) or (_MARK.fullmatch(text) and text not in self.texts):
+        """A text with `ERASED` in the place of each value; of `words` and `parts` where they are words. Hashes, times and numbers by themselves stay."""
+        if not (self.texts or self.words or self.parts) or (_MARK.fullmatch(text) and text not in self.texts):
             return text
         return self._blank.sub(ERASED, text)
 
     @property
     def _blank(self) -> re.Pattern[str]:
-        words = (rf"(?<!\w){re.escape(part)}(?!\w)" for part in sorted(self.parts, key=len, reverse=True) if not _DIGITS.fullmatch(part))
-        return re.compile("|".join([*map(re.escape, sorted(self.patterns, key=len, reverse=True)), *words]) or r"(?!)")
+        words = sorted({one for text in self.words | self.parts if not _DIGITS.fullmatch(text) for one in spellings(text)}, key=len, reverse=True)
+        alone = (_before(word) + re.escape(word) + _behind(word) for word in words)
+        return re.compile("|".join([*map(re.escape, sorted(self.patterns, key=len, reverse=True)), *alone]) or r"(?!)")
+
+
+@dataclass(slots=True)
+class Found:
+    """The values that some rows hold.
+
+    Attributes:
+        whole: Texts that are a whole cell or a value in JSON.
+        words: Texts that are whole words of a cell.
+        inner: Texts that are anywhere in a cell.
+        cells: By column the short texts, numbers and dates.
+    """
+
+    whole: set[str] = field(default_factory=set)
+    words: set[str] = field(default_factory=set)
+    inner: set[str] = field(default_factory=set)
+    cells: dict[str, set[str]] = field(default_factory=dict)
+
+
+_BOUND: Final = "\ue000"
+"""Marks the begin and the end of each word. Nobody writes it: it is for private use."""
+_WORD: Final = r"(\w+)"
+_ESCAPED: Final = r"\\[bfnrt]"
+"""Control characters in JSON, whose letter is no part of the word behind it."""
+
+
+def bounded(cells: pl.Series) -> pl.Series:
+    """Texts with marks around each word: whole words are in them with the marks, and parts of words are not."""
+    return cells.str.replace_all(_ESCAPED, r"\ ").str.replace_all(_WORD, f"{_BOUND}${{1}}{_BOUND}")
+
+
+def with_bounds(text: str) -> str:
+    """One text as `bounded` makes it."""
+    return str(bounded(pl.Series([text]))[0])
+
+
+def _hits(cells: pl.Series, patterns: list[str]) -> Iterable[str]:
+    """The patterns that are in some cells."""
+    return cells.str.extract_many(patterns, overlapping=True).explode().drop_nulls().unique() if len(cells) else ()
+
+
+def _before(word: str) -> str:
+    """What may not be before a whole word, as a pattern."""
+    return r"(?:(?<!\w)|(?<=\\[bfnrt]))" if re.match(r"\w", word) else ""
+
+
+def _behind(word: str) -> str:
+    """What may not be behind a whole word, as a pattern."""
+    return r"(?!\w)" if re.search(r"\w$", word) else ""
 
 
 _NUMBER: Final = re.compile(r"-?\d+(\.\d+)?")

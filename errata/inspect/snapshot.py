@@ -16,7 +16,7 @@ from changelog.forms.frames import Origin, originating
 from changelog.keys.positions import row_label
 from changelog.lazy_imports import pa
 from changelog.spark_algebra import diff
-from cxl import CxlErrors, CxlFailure, compile_program
+from cxl import CxlErrors, CxlFailure, Program, compile_program
 from cxl.runtime.context import Context
 from cxl.runtime.interpret import Runner
 from cxl.types.types import Kind, Schema, parse_type
@@ -370,12 +370,17 @@ def _wanted(row: Mapping[str, Any], filters: LogFilter) -> bool:
     return all(checks)
 
 
-def data_condition(text: str, schema: Schema) -> Callable[[Mapping[str, Any]], bool]:
-    """Whether a row's `data` meets a CXL predicate; a row that fails does not. Raises PipelineErrors for a text that does not compile."""
+def predicate(text: str, schema: Schema) -> Program:
+    """A compiled CXL predicate over the columns of a node. Raises PipelineErrors for a text that does not compile."""
     try:
-        program = compile_program(text, schema, mode="predicate")
+        return compile_program(text, schema, mode="predicate")
     except CxlErrors as errors:
         raise PipelineErrors(from_cxl(one) for one in errors.diagnostics) from errors
+
+
+def data_condition(text: str, schema: Schema) -> Callable[[Mapping[str, Any]], bool]:
+    """Whether a row's `data` meets a CXL predicate; a row that fails does not. Raises PipelineErrors for a text that does not compile."""
+    program = predicate(text, schema)
     readers: dict[Kind, Callable[[str], Any]] = {Kind.DATE_TIME: datetime.fromisoformat, Kind.DATE: date.fromisoformat}
 
     runner = Runner(program)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 from uuid import uuid4
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
     from deltalake.transaction import AddAction, RemoveAction
 
-__all__ = ["Change", "file_rows", "purge", "rewriting"]
+__all__ = ["Change", "file_rows", "purge", "rewriting", "superseded_rows"]
 
 Change = Callable[["pa.Table"], "pa.Table"]
 """Takes the rows of a data file, and returns the ones that stay. The same object: nothing changes."""
@@ -41,6 +42,17 @@ def file_rows(table: DeltaTable) -> Iterator[tuple[DataFile, pa.Table]]:
     store = TableFiles(table)
     for file in store.all():
         yield file, pq.read_table(io.BytesIO(store.content(file)), coerce_int96_timestamp_unit="us")
+
+
+def superseded_rows(folder: Folder, present: Collection[str]) -> Iterator[pa.Table]:
+    """Yield the rows of the data files below a table's folder that its present version, with these files, does not have. A file that cannot be read is passed over."""
+    import pyarrow.parquet as pq
+
+    known = {unquote(name) for name in present}
+    for name in list(folder.names()):
+        if name.endswith(".parquet") and not name.startswith(LOG) and name not in known:
+            with suppress(pa.ArrowException, OSError):
+                yield pq.read_table(io.BytesIO(folder.read(name)), coerce_int96_timestamp_unit="us")
 
 
 def rewriting(table: DeltaTable, change: Change) -> list[AddAction | RemoveAction]:

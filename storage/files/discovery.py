@@ -20,7 +20,7 @@ from typing import Literal, Protocol, TypeAlias
 import re2
 
 from storage.errors import StorageError
-from storage.files.errors import FormatError, InputError
+from storage.files.errors import FormatError, InputError, NothingFound
 from storage.files.stores import store_of
 from storage.stores.client import Facts
 from storage.stores.places import ObjectPath, Place, Places
@@ -151,7 +151,7 @@ def discover(query: FileQuery, base: Path | Places, *, allow_absolute: bool = Fa
         raise InputError(wrong.place, wrong.reason) from None
     kept = _chosen(query, _ordered(query, _filtered(query, found, now or datetime.now(UTC))))
     if not kept and query.on_no_match == "error":
-        raise InputError(query.pattern, "no file matches")
+        raise NothingFound(query.pattern, "no file matches")
     return kept
 
 
@@ -198,10 +198,10 @@ def _named(text: str, places: Places, *, confined: bool) -> FileStat | None:
     if isinstance(path, ObjectPath):
         facts = path.facts()
         if facts is None:
-            raise InputError(text, "file not found")
+            raise NothingFound(text, "file not found")
         return _of_object(path, facts)
     if not path.exists():
-        raise InputError(text, "file not found")
+        raise NothingFound(text, "file not found")
     if not path.is_file():
         raise InputError(text, "not a regular file")
     return _stat(path, places.folder, confined=confined)

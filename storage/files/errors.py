@@ -3,6 +3,7 @@
     FormatError
         OptionError   a configuration that no file can satisfy (`storage.formats.options`)
         InputError    a file that cannot be read
+            NothingFound   a file that is not there
         OutputError   a value or a target that cannot be written
 """
 
@@ -69,6 +70,10 @@ class InputError(FormatError):
         """The message of an input error inside the text of an engine's exception; None where there is none."""
         found = cls._MARK.search(text)
         return found["text"].strip() if found else None
+
+
+class NothingFound(InputError):
+    """A file that is not there, or a pattern that no file matches."""
 
 
 def _input_error(file: str, message: str, line: int | None, offset: int | None) -> InputError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import time
 from io import StringIO
@@ -73,17 +74,55 @@ def test_a_text_in_a_key_begins_at_a_whole_byte() -> None:
     assert values("anna!").holding(pl.Series("_key", [shifted, b"x" + bytes.fromhex(digits)]), whole=False).to_list() == [False, True]
 
 
-def test_parts_of_other_texts_are_whole_cells_keys_and_values_in_json() -> None:
+def test_names_inside_of_other_names_are_whole_words() -> None:
     found = values("Anna", "Zoe!")
     found.without(found.found_in(pl.DataFrame({"name": ["Annabelle"]})))
-    assert (found.texts, found.parts) == ({"Zoe!"}, {"Anna"})
-    cells = ["Anna", "Annabelle", '["Annabelle","Anna"]', "by Anna", None]
-    assert found.holding(pl.Series("x", cells), whole=False).to_list() == [True, False, True, False, False]
+    assert (found.texts, found.words, found.parts) == ({"Zoe!"}, {"Anna"}, set())
+    cells = ["Anna", "Annabelle", '["Annabelle","Anna"]', "by Anna", "Anna, Ben", "HAnna", None]
+    assert found.holding(pl.Series("x", cells), whole=False).to_list() == [True, False, True, True, True, False, False]
     assert found.holding(pl.Series("x", [["Anna"], ["Annabelle"]]), whole=False).to_list() == [True, False]
     assert found.holding(pl.Series("_key", [b"\x01Anna\0\0", b"\x01Annabelle\0\0"]), whole=False).to_list() == [True, False]
     assert found.blanked("'Anna' and Annabelle") == "'(erased)' and Annabelle"
     found.without(found.found_in(pl.DataFrame({"other": ['{"x": "Anna"}']})))
-    assert (found.texts, found.parts) == ({"Zoe!"}, set())
+    assert (found.texts, found.words, found.parts) == ({"Zoe!"}, set(), set())
+
+
+def test_names_in_other_peoples_texts_are_whole_cells_keys_and_values_in_json() -> None:
+    found = values("Anna", "Zoe!")
+    found.without(found.found_in(pl.DataFrame({"name": ["Anna Miller"]})))
+    assert (found.texts, found.words, found.parts) == ({"Zoe!"}, set(), {"Anna"})
+    cells = ["Anna", "Annabelle", '["Annabelle","Anna"]', "by Anna", None]
+    assert found.holding(pl.Series("x", cells), whole=False).to_list() == [True, False, True, False, False]
+    assert found.blanked("'Anna' and Annabelle") == "'(erased)' and Annabelle"
+    found.without(found.found_in(pl.DataFrame({"other": ['{"x": "Anna"}']})))
+    assert (found.texts, found.words, found.parts) == ({"Zoe!"}, set(), set())
+
+
+@pytest.mark.parametrize(
+    ("content", "hit"),
+    [
+        ("Anna", True), ("by Anna.", True), ("Annabelle", False), ("JoAnna", False), ("Anna_2", False), ('{"a": "x\\nAnna"}', True), ("<a>Anna</a>", True),
+        ("a,Anna,b", True), ("Anna-Lena", True), ("Annaé", False), ("éAnna", False), ("7Anna", False), ("(Anna)", True),
+    ],
+)  # fmt: skip
+def test_a_word_in_a_file_has_no_letter_or_digit_beside_it(content: str, hit: bool) -> None:
+    found = values("Anna")
+    found.without(found.found_in(pl.DataFrame({"name": ["Annabelle"]})))
+    search = Search(found)
+    assert search.found_in(content.encode()) is hit
+    assert search.found_in(gzip.compress(content.encode())) is hit
+    assert bool(found.holding(pl.Series("x", [content]), whole=False)[0]) is hit
+    assert (found.blanked(content) != content) is hit
+    assert search.found_in(b" " * ((1 << 24) - 3) + f" {content} ".encode()) is hit
+
+
+def test_a_file_beside_the_tables_loses_a_name_that_others_have_in_theirs(tmp_path: Path) -> None:
+    found = values("Anna")
+    found.without(found.found_in(pl.DataFrame({"name": ["Anna Miller"]})))
+    (tmp_path / "run.log").write_text("rejected: Anna, Annabelle\n")
+    (tmp_path / "other.log").write_text("rejected: Annabelle\n")
+    assert clear(folder_at(str(tmp_path)), Search(found)) == ["run.log"]
+    assert (tmp_path / "run.log").read_text() == "rejected: (erased), Annabelle\n"
 
 
 def test_thousands_of_texts_are_looked_for_at_once() -> None:

@@ -1,0 +1,127 @@
+"""The records of a source that an erasure means: by the values of columns, or by a condition that the engine evaluates.
+
+Records that only older versions of a table have are meant too, such as those that a full refresh left there: their values are looked for, and the versions go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from changelog.columns import column
+from changelog.keys.decode import bare_keys
+from changelog.lazy_imports import F, pa, pl
+from cxl import spark
+from errata.core.options import Erasure
+from errata.erasure.selection import IDENTITY, ErasedKeys, gathered, live_of, of_images, op_rows
+from errata.erasure.values import as_frame
+from errata.inspect.snapshot import predicate
+from errata.inspect.why import value_is
+from errata.plan.plan import Node
+from errata.state.run_state import RunState
+from operators.core.evaluate import prepare
+from operators.source.node import SourceNode
+from storage.delta.scrubbing import superseded_rows
+from storage.state.location import State
+from storage.stores.folders import folder_at
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """The records of a source that an erasure means.
+
+    Attributes:
+        keys: Their keys, at all times.
+        rows: Their op rows, by `IDENTITY`.
+        live: The keys of their live rows.
+        older: Their op rows that only older versions of the table have.
+    """
+
+    keys: ErasedKeys
+    rows: pl.DataFrame
+    live: frozenset[bytes]
+    older: pl.DataFrame
+
+    def __bool__(self) -> bool:
+        return bool(self.keys) or bool(self.older.height)
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """Chooses the records of a source that an erasure means."""
+
+    state: State
+    run: RunState
+    node: Node
+    wanted: Erasure
+
+    def chosen(self, rows: DataFrame) -> DataFrame:
+        """The rows that are meant by their values. A row for which the condition fails is not."""
+        if self.wanted.where is None:
+            for name, text in self.wanted.key.items():
+                rows = rows.where(value_is(column(name), self.node.operator.output.data[name], text))
+            return rows
+        program = predicate(self.wanted.where, self.node.operator.output.data)
+        assert program.expression is not None  # a predicate
+        ready, context = prepare(rows, program.reads_system, self.node.operator.output, self.run.values_of(self.node))
+        value, failed = spark.column(program.expression, context)
+        meets = F.coalesce(value, F.lit(False))
+        return ready.where(meets if failed is None else meets & ~F.coalesce(failed, F.lit(False)))
+
+    def matched(self) -> Matched:
+        """The records, in all epochs before this one."""
+        table = self.run.tables.changelog(self.node)
+        keyed = cast("SourceNode", self.node.operator).keyed
+        if not table.exists():
+            none = gathered(())
+            return Matched(ErasedKeys(frozenset()), none, frozenset(), none)
+        rows = self.chosen(table.read(self.run.engine, at=self.run.epoch - 1)).select(*IDENTITY)
+        found = gathered([as_frame(self.run.engine.to_arrow(rows))]).select(*IDENTITY)
+        bare = bare_keys(found["_key"]).unique()
+        every = gathered(part.filter(bare_keys(part["_key"]).is_in(bare.implode())) for part in op_rows(table)).select(*IDENTITY)
+        keys = ErasedKeys(frozenset(map(bytes, bare))) if keyed else of_images(found, every)
+        ours = every if keyed else found
+        live = live_of(every).join(ours, IDENTITY, "semi") if every.height else every
+        return Matched(keys, ours, frozenset(map(bytes, live["_key"])), self._older(keyed=keyed))
+
+    def _older(self, *, keyed: bool) -> pl.DataFrame:
+        """The op rows that only older versions of the table have: of keyed records all rows of their keys."""
+        files = list(self._superseded())
+        hits = [as_frame(self.run.engine.to_arrow(self.chosen(self.run.engine.from_arrow(part)).select(*IDENTITY))) for part in files]
+        found = gathered(hits)
+        if not found.height:
+            return found
+        keys = found["_key"].unique().implode()
+        return gathered(rows.filter(rows["_key"].is_in(keys)) if keyed else rows.join(found, IDENTITY, "semi") for rows in map(as_frame, files))
+
+    def _superseded(self) -> Iterator[pa.Table]:
+        table = self.run.tables.changelog(self.node)
+        fields = [pa.field("_epoch", pa.int64()), *self.run.tables.schema(self.node)]
+        for rows in superseded_rows(folder_at(table.uri, self.state.connection), table.data_files()):
+            if {*IDENTITY} <= {*rows.column_names}:
+                yield pa.table({field.name: _cast(rows, field) for field in fields}, schema=pa.schema(fields))
+
+
+def _cast(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
+    """A column of an older file as the column is today; null where it was not there, or of a type that does not convert."""
+    if field.name in rows.column_names:
+        with suppress(pa.ArrowException):
+            return rows.column(field.name).cast(field.type)
+    return pa.nulls(rows.num_rows, field.type)
+
+
+def named_columns(node: Node, wanted: Erasure) -> list[str]:
+    """The columns that tell the erased records of a source."""
+    source = cast("SourceNode", node.operator)
+    return list(wanted.key) or (list(source.config.merge.primary_key) if source.keyed else []) or list(source.output.data)
+
+
+def ways_of_naming(node: Node, wanted: Erasure) -> Sequence[Sequence[str]]:
+    """The columns that name the records, in each way of naming them: the ones of the erasure, and the primary key."""
+    source = cast("SourceNode", node.operator)
+    return [named_columns(node, wanted), *([list(source.config.merge.primary_key)] if source.keyed and source.config.merge.primary_key else [])]
