@@ -29,12 +29,13 @@ from errata.core.options import Erasure, RunOptions
 from errata.erasure.kept_out import hash_of, secret_of, with_hashes
 from errata.erasure.nameless import nameless
 from errata.erasure.other_files import clear
-from errata.erasure.record import ERASED, KEPT_OUT, PROOF, RECORD, keyed_hash, made_key
+from errata.erasure.record import EARLIER, ERASED, KEPT_OUT, PROOF, RECORD, keyed_hash, known_key, made_key, records_of
+from errata.erasure.remains import CONTINUES, SELECTION, Fingerprints, Unfinished, selection_of
 from errata.erasure.removal import Removal
 from errata.erasure.scrub import Scrub, TableScrub
 from errata.erasure.search import Search
 from errata.erasure.selection import IDENTITY, gathered, keys_of_nodes, op_rows
-from errata.erasure.values import Values
+from errata.erasure.values import Found, Values
 from errata.execution.epoch import Epoch
 from errata.execution.planned_run import PlannedRun
 from errata.execution.step_executor import StepExecutor
@@ -43,6 +44,7 @@ from errata.outputs.database_targets import CHAINS
 from errata.plan.own_files import ProtectedFiles
 from errata.plan.pipeline import LoadedPipeline
 from errata.plan.plan import Node, Plan
+from errata.state.node_tables import Tables
 from errata.state.run_state import RunState
 from errata.state.suppressed_rows import truth
 from operators.source.node import SourceNode
@@ -58,6 +60,8 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 CAUSE: Final = "erase"
+OLDER: Final = "older versions"
+"""What a report calls rows that the present version of a table does not have."""
 
 
 @dataclass(slots=True)
@@ -141,7 +145,7 @@ def check(pipeline: LoadedPipeline, key: Mapping[str, str], texts: Sequence[str]
     Args:
         pipeline: The pipeline.
         key: Values by column; short ones and numbers are found as whole cells of columns with that name.
-        texts: Texts that are found wherever they are.
+        texts: Texts that are found wherever they are; as whole words where a row that is there has them inside of a text.
 
     Returns:
         How many values were looked for, the files that hold one, and the places in which not every value was looked for.
@@ -154,8 +158,11 @@ def check(pipeline: LoadedPipeline, key: Mapping[str, str], texts: Sequence[str]
         values.add_text(text)
     for name, text in key.items():
         values.add(name, text)
-    removal = Removal(pipeline.plan, pipeline.state, head)
-    return len(values), [*removal.holding(values)], removal.unsearched(values)
+    removal, tables = Removal(pipeline.plan, pipeline.state, head), Tables(pipeline.state.root, pipeline.plan)
+    for path in (path for path in head.tables if path.startswith("changelog/")):
+        for rows in op_rows(tables.by_path(path)):
+            values.narrow(Found(inner=values.found_in(rows).inner))
+    return len(values), *removal.searched(values)
 
 
 def _sources(plan: Plan, wanted: Erasure) -> list[str]:
@@ -196,6 +203,7 @@ class _Erasing:
     epoch: Epoch
     change: Erase
     scrub: Scrub | None = None
+    continued: Unfinished | None = None
     result: RunResult = field(default_factory=lambda: RunResult(exit_code=0))
     files: list[str] = field(default_factory=list)
 
@@ -221,21 +229,50 @@ class _Erasing:
     def _look(self, run: RunState, *, dry: bool) -> None:
         """Find out what leaves. Raises Usage where there is nothing, and Stopped where input files would bring it back."""
         matched = self.change.matched
-        if not any(matched.values()):
-            raise Usage("no record, in no epoch, is meant: nothing is erased")
+        self.continued = None if any(matched.values()) else self._unfinished()
         keys = keys_of_nodes(self.epoch.plan, {name: one.keys for name, one in matched.items()})
         paths = set(run.tables.versions())
         older = gathered(one.older for one in matched.values())
         self.scrub = Scrub(self.epoch.plan, run.epoch, keys, run.tables.by_path, paths, older)
+        if self.continued is not None:
+            self.scrub.values.update(self._remains(self.continued))
         self.scrub.look()
         told = (self.change.wanted.reason, self.change.wanted.by, self.epoch.batch_id)
         if any(self.scrub.values.blanked(text) != text for text in told):
             raise Usage("the reason, the name or the batch id quotes an erased value, and it would stay in the ledger", help="say it in other words")
+        self._refuse_quoting()
         if not self.change.wanted.keep_out:
             self._refuse_held(run)
         if dry:
             self.scrub.scrub(dry=True)
             self._clear(dry=True)
+
+    def _unfinished(self) -> Unfinished:
+        """The erasure of the same records that found values left, which this one goes on with. Raises Usage where there is none."""
+        records = records_of(self.epoch.history()).get(EARLIER, ())
+        known = known_key(self.epoch.state)
+        found = None if known is None else Unfinished.of(records, selection_of(self.change.wanted, known))
+        if found is None:
+            raise Usage("no record, in no epoch, is meant: nothing is erased")
+        return found
+
+    def _remains(self, unfinished: Unfinished) -> Values:
+        """What is left of the records: the values of --key, and what meets the hashes of the last search."""
+        values = Values()
+        for name, text in self.change.wanted.key.items():
+            values.add(name, text)
+        removal = Removal(self.epoch.plan, self.epoch.state, cast("Entry", self.epoch.head))
+        values.update(removal.recovered(Fingerprints.of(made_key(self.epoch.state), unfinished.left)))
+        return values
+
+    def _refuse_quoting(self) -> None:
+        """Raise Stopped where corrections as code are about the records: the state would keep what they say."""
+        quoting = list(self._scrub.quoting())
+        if quoting:
+            raise Stopped(
+                f"{'a correction' if len(quoting) == 1 else f'{len(quoting)} corrections'} as code {'names or quotes' if len(quoting) == 1 else 'name or quote'} the records", details=quoting[:20],
+                help="take them out of their files, run, then erase again", told="corrections as code name or quote the records",
+            )  # fmt: skip
 
     def _clear(self, *, dry: bool = False) -> None:
         """Clear the files below the state that are no tables."""
@@ -282,8 +319,9 @@ class _Erasing:
         record = {
             "epoch": self.epoch.number, "at": datetime.now(UTC).isoformat(timespec="seconds"), "by": self.change.wanted.by, "reason": self.change.wanted.reason,
             "records": {name: len(one.keys.keys) for name, one in self.change.matched.items() if one.keys},
+            "older": {name: one.superseded for name, one in self.change.matched.items() if one.superseded},
             "rows": {path: one.dropped for path, one in tables.items() if one.dropped}, "cells": {path: one.emptied for path, one in tables.items() if one.emptied},
-            "values": len(self._scrub.values), "was": was, "totals": "kept" if self.change.nameless else "corrected", "ledger": head.hash,
+            "values": len(self._scrub.values), "was": was, SELECTION: selection_of(self.change.wanted, key), **({CONTINUES: self.continued.root} if self.continued else {}), "totals": "kept" if self.change.nameless else "corrected", "ledger": head.hash,
         }  # fmt: skip
         self.change.record = {RECORD: record, ERASED: self.epoch.number, "replaces": head.hash, "folded": self._folded(head, tables), **kept_out, **({NAMELESS: rows_kept} if rows_kept else {})}
         self.epoch.rewritten = self._history()
@@ -291,7 +329,7 @@ class _Erasing:
     def _hashes(self, run: RunState, key: bytes) -> dict[str, tuple[list[str], list[str]]]:
         """By source the columns that tell the records, and the hashes of their values."""
         found = {}
-        for name in self.change.matched:
+        for name in (name for name, one in self.change.matched.items() if one.keys):
             columns = named_columns(self.epoch.plan[name], self.change.wanted)
             hashes = self._erased_rows(run, name).select(hash_of(self.epoch.plan[name], columns, secret_of(key)).alias("hash")).distinct()
             found[name] = (columns, run.engine.to_arrow(hashes).column("hash").to_pylist())
@@ -347,4 +385,8 @@ class _Erasing:
             {"table": path, "records": records.get(path), "rows": one.dropped, "cells": one.emptied}
             for path, one in sorted(tables.items()) if one.dropped or one.emptied
         ]  # fmt: skip
-        return [*left, *({"table": name, "records": None, "rows": None, "cells": None} for name in self.files)]
+        older = [
+            {"table": f"{OLDER} of changelog/{name}", "records": len(one.older["_key"].unique()), "rows": rows, "cells": 0}
+            for name, one in self.change.matched.items() if (rows := one.superseded)
+        ]  # fmt: skip
+        return [*left, *older, *({"table": name, "records": None, "rows": None, "cells": None} for name in self.files)]

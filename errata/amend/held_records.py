@@ -21,6 +21,7 @@ from errata.erasure.kept_out import hash_of
 from errata.erasure.search import Search
 from errata.execution.epoch import Epoch
 from errata.execution.rest_sources import fetch_services
+from errata.execution.sql_sources import ask_databases, forget
 from errata.plan.plan import Node
 from errata.plan.source_inputs import asking, datasets, discovered
 from errata.state.run_state import RunState
@@ -54,8 +55,6 @@ def answered(epoch: Epoch) -> Iterator[Mapping[str, AnswerChanges]]:
     if not asking(plan):
         yield {}
         return
-    from errata.execution.sql_sources import ask_databases, forget  # only sources that ask need it
-
     answers = ask_databases(plan, None)
     try:
         yield answers

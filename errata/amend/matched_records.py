@@ -1,6 +1,6 @@
 """The records of a source that an erasure means: by the values of columns, or by a condition that the engine evaluates.
 
-Records that only older versions of a table have are meant too, such as those that a full refresh left there: their values are looked for, and the versions go.
+Records that only older versions of a table have are meant too, such as a full refresh leaves there: their values are looked for, and the versions go.
 """
 
 from __future__ import annotations
@@ -46,6 +46,11 @@ class Matched:
     rows: pl.DataFrame
     live: frozenset[bytes]
     older: pl.DataFrame
+
+    @property
+    def superseded(self) -> int:
+        """How many op rows the present version of the table does not have; the ones of erasures that were undone do not count."""
+        return self.older.filter(pl.col("_cause") != "erase").join(self.rows, IDENTITY, "anti").height if self.older.height else 0
 
     def __bool__(self) -> bool:
         return bool(self.keys) or bool(self.older.height)

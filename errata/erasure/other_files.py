@@ -26,7 +26,7 @@ def clear(folder: Folder, search: Search, *, dry: bool = False) -> list[str]:
     found: list[str] = []
     names = list(folder.names())
     for name in names:
-        if name.startswith((*TABLES, *_KEPT_BELOW)) or name in _KEPT or name in found or not _holds(search, folder.read(name)):
+        if not is_other(name) or name in found or not _holds(search, folder.read(name)):
             continue
         copy = _COPY.match(name)
         with_it = [other for other in names if other.startswith(copy[0])] if copy else [name]
@@ -34,6 +34,11 @@ def clear(folder: Folder, search: Search, *, dry: bool = False) -> list[str]:
         for one in [] if dry else reversed(with_it):  # the head of a copy goes before its data
             _clear(folder, one, None if one.startswith(_FETCHED) else search.blanked(folder.read(one)))
     return found
+
+
+def is_other(name: str) -> bool:
+    """Whether a file below a state's folder is none of Errata's tables and marks."""
+    return not name.startswith((*TABLES, *_KEPT_BELOW)) and name not in _KEPT
 
 
 def _holds(search: Search, content: bytes) -> bool:

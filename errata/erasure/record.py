@@ -10,7 +10,7 @@ from __future__ import annotations
 import hmac
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
@@ -126,6 +126,29 @@ def record_faults(state: State, entries: Iterable[Entry]) -> Iterable[tuple[int,
         yield last.epoch, "the entries before the erasure are not the ones that its record was signed for"
     if entries[-1].counters.get(PENDING):
         yield entries[-1].epoch, "an erasure has not ended: the next run removes what older versions of tables hold"
-    for epoch, record in records:
-        if record.get("found"):
-            yield epoch, f"values of the erasure are still in {record['found']} files"
+    yield from _values_left(records)
+
+
+def _values_left(records: Sequence[tuple[int, Mapping[str, Any]]]) -> Iterable[tuple[int, str]]:
+    """Epochs whose search found values, where no later search for the same erasure found none."""
+    epochs = {id(record): epoch for epoch, record in records}
+    for proof in last_proofs(record for _, record in records).values():
+        if proof.get("found"):
+            yield epochs[id(proof)], f"values of the erasure are still in {proof['found']} files: remove what the record names, and erase the same again"
+
+
+def root_of(record: Mapping[str, Any]) -> str:
+    """The signature of the first record of an erasure that was said several times."""
+    return str(record.get("continues") or record.get(SIGNATURE))
+
+
+def last_proofs(records: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """The result of the last search for each erasure, by the signature of its first record. A search follows the record that it is for."""
+    found: dict[str, Mapping[str, Any]] = {}
+    root: str | None = None
+    for record in records:
+        if "was" in record:
+            root = root_of(record)
+        elif root is not None:
+            found[root] = record
+    return found

@@ -6,15 +6,18 @@ record says that nobody searched; `errata erase --check` does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 from changelog.lazy_imports import pl
+from errata.erasure.other_files import is_other
 from errata.erasure.output_cells import cells_of
 from errata.erasure.record import PENDING, made_key, signed
+from errata.erasure.remains import LEFT, Fingerprints, fingerprints
 from errata.erasure.search import PARQUET, Search
 from errata.erasure.values import Values
 from errata.plan.plan import Plan
@@ -38,6 +41,27 @@ from storage.uris import is_local
 _TABLES = ("changelog/", "state/", "rollback/")
 
 
+@dataclass(frozen=True, slots=True)
+class _Searched:
+    """A place that is searched.
+
+    Attributes:
+        name: What messages call it.
+        read: Gives its content.
+        cells: Gives its columns; None where only bytes are read.
+        has_cells: Whether rows were written there, so that bytes alone do not say everything.
+    """
+
+    name: str
+    read: Callable[[], bytes]
+    cells: Callable[[], list[pl.Series] | None] = lambda: None
+    has_cells: bool = False
+
+    def columns(self) -> list[pl.Series]:
+        """Its columns, none where only bytes are read."""
+        return self.cells() or []
+
+
 @dataclass(frozen=True)
 class Removal:
     """What remains to be done for an erasure that was committed. `head`: the ledger's last entry."""
@@ -51,13 +75,32 @@ class Removal:
         removed = self._tables() + self._orphans() + self._ledger() + sum(map(self._output, self._published()))
         for node in self.plan.of_kind("output"):
             self._database(cast("Output", node.operator).config)
-        found = [] if values is None else [*self.holding(values)]
+        found, unsearched = ([], []) if values is None else self.searched(values)
         told = {
             "epoch": int(self.head.counters[PENDING]["epoch"]), "at": datetime.now(UTC).isoformat(timespec="seconds"), "removed_files": removed,
             "searched_values": None if values is None else len(values), "found": len(found), "files": found[:20],
-            "cell_values": None if values is None else values.of_cells, "unsearched": [] if values is None else self.unsearched(values)[:20],
+            "cell_values": None if values is None else values.of_cells, "unsearched": unsearched[:20],
+            **({LEFT: fingerprints(self._left(values, found), made_key(self.state))} if values is not None and found else {}),
         }  # fmt: skip
         return signed(told, made_key(self.state))
+
+    def _left(self, values: Values, found: Collection[str]) -> Values:
+        """The values that some places hold."""
+        left = Values()
+        for place in self._places():
+            if place.name in found:
+                content, columns = place.read(), place.columns()
+                for one in values.each():
+                    if (search := Search(one)).found_in(content) or search.in_columns(columns):
+                        left.update(one)
+        return left
+
+    def recovered(self, known: Fingerprints) -> Values:
+        """The values with these hashes, wherever they still are."""
+        found, search = Values(), Search(Values())
+        for place in self._places():
+            found.update(known.found_in(search, place.read(), place.columns()))
+        return found
 
     def _tables(self) -> int:
         """The older versions of the tables of the state."""
@@ -119,26 +162,37 @@ class Removal:
         except DatabaseError as error:
             raise StorageError(table.shown, str(error)) from None
 
-    def holding(self, values: Values) -> Iterator[str]:
-        """Files of the state and of outputs that still hold a value."""
-        search = Search(values)
-        yield from search.files(folder_at(self.state.root, self.state.connection))
-        for place in self._published():
-            yield from (f"{place}/{name}" for name in search.files(folder_of(self.plan.settings.places / place)))
-        for _, path in self._databases():
-            if path is not None and search.found_in(path.read_bytes()):
-                yield str(path)
-        for node, name, content in self._written():
-            if search.found_in(content) or search.in_columns(self._cells(node, content) or ()):
-                yield name
+    def searched(self, values: Values) -> tuple[list[str], list[str]]:
+        """Search the state and the outputs.
 
-    def unsearched(self, values: Values) -> list[str]:
-        """The places in which not every value was looked for: all values on a server; values that are found as whole cells alone where only bytes are read."""
-        servers = [label for label, path in self._databases() if path is None]
-        if not values.of_cells:
-            return servers
-        files = [name for node, name, content in self._written() if self._cells(node, content) is None and content[:4] != PARQUET]
-        return list(dict.fromkeys([*servers, *(label for label, path in self._databases() if path is not None), *files]))
+        Returns:
+            The places that hold a value, and the ones in which not every value was looked for: all values on a server and in what is too large unpacked;
+            values that are found as whole words or cells alone where only bytes are read.
+        """
+        search, found, unsearched = Search(values), list[str](), [label for label, path in self._databases() if path is None]
+        for place in self._places():
+            content = place.read()
+            cells = place.cells()
+            if search.found_in(content) or search.in_columns(cells or ()):
+                found.append(place.name)
+            needs_cells = values.of_cells or (values.words and b"\0" in content[:4096])
+            by_bytes = place.has_cells and cells is None and content[:4] != PARQUET
+            if (needs_cells and by_bytes) or not search.is_searched(content):
+                unsearched.append(place.name)
+        return found, list(dict.fromkeys(unsearched))
+
+    def _places(self) -> Iterator[_Searched]:
+        """Everything that is searched: the files of the state, of outputs and of the dead letter queue."""
+        state = folder_at(self.state.root, self.state.connection)
+        yield from (_Searched(name, partial(state.read, name), has_cells=is_other(name)) for name in list(state.names()))
+        for place in self._published():
+            folder = folder_of(self.plan.settings.places / place)
+            yield from (_Searched(f"{place}/{name}", partial(folder.read, name)) for name in list(folder.names()))
+        for _, path in self._databases():
+            if path is not None and path.exists():
+                yield _Searched(str(path), path.read_bytes, has_cells=True)
+        for node, name, content in self._written():
+            yield _Searched(name, partial(bytes, content), partial(self._cells, node, content), has_cells=True)
 
     def _databases(self) -> Iterator[tuple[str, Path | None]]:
         """The tables of databases that outputs write, and the files of the databases; None for a server."""

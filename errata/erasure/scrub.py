@@ -12,11 +12,13 @@ from typing import Final, cast
 from changelog.columns import EPOCH
 from changelog.lazy_imports import pa, pc, pl
 from changelog.ops import Op
+from errata.erasure.quoting_corrections import ErasedNames, QuotingCorrections, corrected_nodes
 from errata.erasure.selection import IDENTITY, ErasedKeys, cut, gathered, live_of, op_rows, plain_nodes
 from errata.erasure.values import SYSTEM, Values, as_frame, spelled
 from errata.plan.correlation import TRIGGERS
 from errata.plan.plan import Node, Plan
 from errata.state.triage_events import TRIAGE
+from operators.corrections.operator import Corrections
 from operators.output.booked import BookedOutput
 from operators.output.history import HistoryOutput
 from operators.source.node import SourceNode
@@ -181,6 +183,15 @@ class Scrub:
 
     # -- doing it
 
+    def quoting(self) -> Iterator[str]:
+        """The places of corrections as code that name or quote an erased record."""
+        for node, key, corrections in corrected_nodes(self.plan):
+            yield from QuotingCorrections(node, key, corrections, self._names.of(node, key), self.values).places()
+
+    @property
+    def _names(self) -> ErasedNames:
+        return ErasedNames(self.plan, self.keys, self.table, self.paths, self.older)
+
     def scrub(self, *, dry: bool = False) -> dict[str, TableScrub]:
         """Let the rows and values leave all tables, in new versions of them. A dry one only counts them."""
         self._dry = dry
@@ -254,11 +265,14 @@ class Scrub:
             memory = source.config.remembers or source.keeps_events
             self._keep(path, lambda rows: rows.filter(self._unknown(rows, erased)) if memory else rows.clear() if erased else rows)
             return
+        lookups = pl.Series([*self._names.lookups(node)], dtype=pl.Binary).implode() if isinstance(node.operator, Corrections) else None
         newest = gathered(rows.select("_key", EPOCH) for rows in op_rows(self.table(path))).group_by("_key").agg(pl.col(EPOCH).max())
         gone = pl.Series([*self.tables[f"changelog/{name}"].keys] if f"changelog/{name}" in self.tables else [], dtype=pl.Binary).implode()
 
         def kept(rows: pl.DataFrame) -> pl.DataFrame:
             named = rows["_key"].is_in(gone) | self.values.holding(rows["_key"], whole=False)
+            if lookups is not None:
+                named = named | rows["lookup"].is_in(lookups).fill_null(value=False)
             return _with_state(rows.filter(~named).join(newest, ["_key", EPOCH], "semi"))
 
         self._keep(path, kept)

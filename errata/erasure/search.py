@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import lzma
 import zipfile
 import zlib
-from bz2 import BZ2Decompressor
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
 from changelog.lazy_imports import pa, pl
 from errata.erasure.values import Values, as_frame
-from storage.stores.folders import Folder
 
 PARQUET: Final = b"PAR1"
 """What a Parquet file begins and ends with."""
 _DEEPEST: Final = 4
 """Archives within archives that are opened."""
+MOST_UNPACKED: Final = 1 << 30
+"""Bytes of an unpacked content that is searched."""
 _WINDOW: Final = 1 << 24
 """Bytes that are searched at a time."""
 _SYSTEM: Final = frozenset({"_epoch", "_op", "_status", "_row"})
@@ -29,9 +30,15 @@ _SYSTEM: Final = frozenset({"_epoch", "_op", "_status", "_row"})
 
 @dataclass(frozen=True)
 class Search:
-    """Looks for values in the content of files."""
+    """Looks for values in the content of files.
+
+    Attributes:
+        values: What is looked for.
+        too_large: Contents that were not unpacked, by their hash in this process.
+    """
 
     values: Values
+    too_large: set[int] = field(default_factory=set)
 
     @cached_property
     def _patterns(self) -> list[str]:
@@ -64,27 +71,41 @@ class Search:
         overlap = max(map(len, (*self._patterns, *self._words)), default=1) + 1
         return any(bool(self._hits([_window(content, at, _WINDOW + overlap)]).any()) for at in range(0, max(len(content), 1), _WINDOW))
 
-    def found_in(self, content: bytes, deep: int = _DEEPEST) -> bool:
-        """Whether a file's content holds a value, also in what it is the compressed form of."""
-        if self._anywhere(content):
-            return True
-        if content[:4] == PARQUET and content[-4:] == PARQUET:
-            return any(self._in_rows(rows) for rows in _parquet(content))
-        return deep > 0 and any(self.found_in(inner, deep - 1) for inner in _unpacked(content))
+    def found_in(self, content: bytes) -> bool:
+        """Whether a file's content holds a value, also in what it is the packed form of."""
+        return any(map(self._anywhere, self.parts_of(content))) or self.in_columns(self.columns_of(content))
 
-    def _in_rows(self, rows: pa.Table) -> bool:
-        frame = as_frame(rows)
-        return any(
-            bool(self.values.holding(_plain(column), whole=True).any()) for column in frame if column.name not in _SYSTEM
-        )
+    def parts_of(self, content: bytes, deep: int = _DEEPEST) -> Iterator[bytes]:
+        """A content, and what it is the packed form of. What is larger unpacked than `MOST_UNPACKED` is left out, and noted."""
+        yield content
+        for inner in self._unpacked(content) if deep else ():
+            yield from self.parts_of(inner, deep - 1)
+
+    def columns_of(self, content: bytes) -> Iterator[pl.Series]:
+        """The columns of a content that is Parquet, or holds some."""
+        for part in self.parts_of(content):
+            if part[:4] == PARQUET and part[-4:] == PARQUET:
+                yield from (_plain(column) for rows in _parquet(part) for column in as_frame(rows) if column.name not in _SYSTEM)
+
+    def _unpacked(self, content: bytes) -> Iterator[bytes]:
+        """What a packed content holds; nothing for any other, and for one that is damaged."""
+        try:
+            for stream in _streams(content):
+                inner = stream.read(MOST_UNPACKED + 1)
+                if len(inner) > MOST_UNPACKED:
+                    self.too_large.add(hash(content))
+                else:
+                    yield inner
+        except (OSError, EOFError, ValueError, RuntimeError, NotImplementedError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, pa.ArrowException):
+            return
+
+    def is_searched(self, content: bytes) -> bool:
+        """Whether everything of a content was looked at when it was searched."""
+        return hash(content) not in self.too_large
 
     def in_columns(self, columns: Iterable[pl.Series]) -> bool:
         """Whether a cell of columns is a value: also a short text, a number or a date, which a column of this name had."""
         return any(bool(self.values.holding(column, whole=True).any()) for column in columns)
-
-    def files(self, folder: Folder) -> Iterator[str]:
-        """The files below a folder that hold a value."""
-        return (name for name in folder.names() if self.found_in(folder.read(name)))
 
     def lines(self, content: bytes) -> list[int]:
         """The lines of a text, from 1, that hold a value; none for what is no text."""
@@ -148,16 +169,15 @@ def _parquet(content: bytes) -> Iterator[pa.Table]:
     yield from (file.read_row_group(number) for number in range(file.num_row_groups))
 
 
-def _unpacked(content: bytes) -> Iterator[bytes]:
-    """What a compressed content holds; nothing for any other."""
-    readers: dict[bytes, Any] = {
-        b"\x1f\x8b": gzip.decompress, b"BZh": lambda data: BZ2Decompressor().decompress(data), b"\xfd7zXZ\x00": lzma.decompress,
-        _ZSTD: lambda data: pa.CompressedInputStream(io.BytesIO(data), "zstd").read(),
+def _streams(content: bytes) -> Iterator[Any]:
+    """The unpacked forms of a packed content, as streams."""
+    packed = io.BytesIO(content)
+    readers: dict[bytes, Callable[[Any], Any]] = {
+        b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open, _ZSTD: lambda file: pa.CompressedInputStream(file, "zstd"),
     }  # fmt: skip
     for magic, read in readers.items():
         if content.startswith(magic):
-            with suppress(OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, pa.ArrowException):
-                yield read(content)
+            yield read(packed)
     if content[:2] == b"PK":
-        with suppress(OSError, ValueError, zipfile.BadZipFile, zlib.error), zipfile.ZipFile(io.BytesIO(content)) as archive:
-            yield from (archive.read(name) for name in archive.namelist())
+        with zipfile.ZipFile(packed) as archive:
+            yield from (archive.open(name) for name in archive.namelist())

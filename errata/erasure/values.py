@@ -71,8 +71,23 @@ class Values:
                 else:
                     self.cells.setdefault(column.name, set()).add(value)
 
+    def update(self, others: Values) -> None:
+        """Add the values of others."""
+        self.texts |= others.texts
+        self.words |= others.words
+        self.parts |= others.parts
+        for name, found in others.cells.items():
+            self.cells.setdefault(name, set()).update(found)
+
+    def each(self) -> Iterator[Values]:
+        """Each value alone."""
+        yield from (Values(texts={text}) for text in sorted(self.texts))
+        yield from (Values(words={text}) for text in sorted(self.words))
+        yield from (Values(parts={text}) for text in sorted(self.parts))
+        yield from (Values(cells={name: {cell}}) for name, found in sorted(self.cells.items()) for cell in sorted(found))
+
     def without(self, others: Found) -> None:
-        """Remove values that others have too. A text that others have inside of theirs is looked for as far as it can be told from theirs."""
+        """Remove values that others have too. A text that others have inside of theirs is looked for in a narrower way."""
         self.parts -= others.whole
         self.words -= others.whole
         self.texts -= others.whole
@@ -156,8 +171,8 @@ class Values:
 
     @property
     def of_cells(self) -> int:
-        """How many of the values are found as whole words or whole cells alone."""
-        return len(self) - len(self.texts)
+        """How many of the values are found as whole cells alone."""
+        return len(self) - len(self.texts | self.words)
 
     def numbers(self) -> set[str]:
         """All cells of any column that are numbers."""
@@ -239,8 +254,12 @@ def as_cell(value: Any) -> str:
     return value if isinstance(value, str) else _cut(str(value))
 
 
+def plain_digits(text: str) -> str:
+    """The text of a number without needless digits, as `spelled` has it; any other text unchanged."""
+    return _cut(text) if _NUMBER.fullmatch(text) else text
+
+
 def _cut(number: str) -> str:
-    """The text of a number without needless digits, as `spelled` has it."""
     return re.sub(r"(\.\d*?)0+$", r"\1", number).removesuffix(".")
 
 

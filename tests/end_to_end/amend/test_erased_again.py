@@ -1,0 +1,135 @@
+"""An erasure that found values left is said again: it goes on, and the state gets clean. Old versions of tables hold nothing either."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from errata.core.failures import Usage
+from errata.core.options import EngineOptions, Erasure, RunOptions
+from storage import durable
+from storage.state.ledger import Ledger
+from storage.state.location import State
+from tests.support.erasing import holding
+from tests.support.killing import Died
+from tests.support.pipelines import Folder, command
+
+SAIL = RunOptions(engine=EngineOptions("sail"))
+ANNA = Erasure("request 17", "the office", {"customer": "annabella"})
+PIPELINE = """\
+pipeline: { name: shop }
+error_handling: { strategy: continue }
+nodes:
+  - type: source
+    name: orders
+    config:
+      name: orders
+      type: csv
+      path: in/orders.csv
+      merge: { strategy: snapshot, primary_key: [id] }
+      schema: [{ name: id, type: int }, { name: customer, type: string }, { name: mail, type: string }, { name: amount, type: int }]
+  - { type: aggregate, name: totals, input: orders, config: { group_by: [customer], cxl: emit total = sum(amount) } }
+  - { type: output, name: report, input: orders, config: { name: report, type: delta, path: out/report } }
+"""
+ANNAS = "1,annabella,anna@example.org,12\n"
+ORDERS = f"id,customer,mail,amount\n{ANNAS}2,benjamin,ben@example.org,5\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", PIPELINE)
+    folder.write("in/orders.csv", ORDERS)
+    folder.run()
+    folder.write("in/orders.csv", ORDERS.replace(ANNAS, ""))
+    return folder
+
+
+def entries(folder: Folder) -> list[Any]:
+    return Ledger(State(str(folder.path / ".errata/shop")).ledger).entries()
+
+
+def verified(folder: Folder) -> bool:
+    return command("verify", str(folder.path / "pipeline.yaml"))[0] == 0
+
+
+@pytest.mark.parametrize("wanted", [ANNA, Erasure("request 17", "the office", where='customer == "annabella"')], ids=["key", "where"])
+def test_an_erasure_that_found_values_left_goes_on_when_it_is_said_again(folder: Folder, monkeypatch: pytest.MonkeyPatch, wanted: Erasure) -> None:
+    left = folder.path / ".errata/shop/identities"
+    left.mkdir()
+    (left / "kept.json").write_text('{"mail": "anna@example.org"}')
+    done = folder.load().erase(wanted, SAIL)
+    assert done.proof is not None
+    assert done.proof["files"] == ["identities/kept.json"]
+    assert not verified(folder)
+    assert holding(folder.path, ["annabella", "anna@example.org"]) == ["identities/kept.json: anna@example.org".replace("identities", ".errata/shop/identities")]
+
+    again = folder.load().erase(wanted, SAIL)
+    assert again.proof is not None
+    assert again.proof["found"] == 1  # nobody removed it
+    assert not verified(folder)
+    with pytest.raises(Usage, match="no record"):
+        folder.load().erase(replace(wanted, key={"customer": "caroline"}, where=None), SAIL)
+
+    (left / "kept.json").write_text("{}")
+    folder.load().erase(wanted, SAIL)
+    assert verified(folder)
+    assert [row["customer"] for row in folder.load().show("orders")] == ["benjamin"]
+    assert len({record["was"] for entry in entries(folder) if (record := entry.counters.get("erasure"))}) >= 1
+    with pytest.raises(Usage, match="no record"):
+        folder.load().erase(wanted, SAIL)
+    folder.run()
+    folder.run(full_refresh=True)
+    assert verified(folder)
+
+
+def test_what_the_first_erasure_could_not_reach_leaves_with_the_second(folder: Folder) -> None:
+    """The values are known by their hashes alone: the mail is in no word of the command, and in a state that came back."""
+    left = folder.path / ".errata/shop/identities/kept.json"
+    left.parent.mkdir()
+    left.write_text("anna@example.org")
+    assert folder.load().erase(ANNA, SAIL).proof["found"] == 1  # type: ignore[index]
+    left.rename(folder.path / ".errata/shop/kept.log")
+    done = folder.load().erase(ANNA, SAIL)
+    assert done.proof is not None
+    assert done.proof["found"] == 0
+    assert (folder.path / ".errata/shop/kept.log").read_text() == "(erased)"
+    assert verified(folder)
+
+
+def test_the_same_erasure_searches_where_a_killed_one_did_not(folder: Folder) -> None:
+    def dies(moment: durable.Moment) -> None:
+        if moment.name.startswith("purge:"):
+            raise Died
+
+    with pytest.raises(Died), durable.probing(dies):
+        folder.load().erase(ANNA, SAIL)
+    folder.run()
+    assert verified(folder)
+    assert entries(folder)[-1].counters["proof"]["searched_values"] is None
+    done = folder.load().erase(ANNA, SAIL)
+    assert done.proof is not None
+    assert (done.proof["searched_values"], done.proof["found"]) == (1, 0)
+    with pytest.raises(Usage, match="no record"):
+        folder.load().erase(ANNA, SAIL)
+
+
+@pytest.mark.parametrize("refreshes", [1, 2])
+def test_records_that_only_older_versions_of_tables_have_are_erased(folder: Folder, refreshes: int) -> None:
+    for _ in range(refreshes):
+        folder.run(full_refresh=True)
+    assert holding(folder.path, ["annabella"])
+    dry = folder.load().erase(ANNA, replace(SAIL, dry_run=True))
+    assert dry.rows == [{"table": "older versions of changelog/orders", "records": 1, "rows": 1, "cells": 0}]
+    done = folder.load().erase(ANNA, SAIL)
+    assert done.proof is not None
+    assert done.proof["found"] == 0
+    assert holding(folder.path, ["annabella", "anna@example.org"]) == []
+    assert verified(folder)
+    folder.run(full_refresh=True)
+    assert holding(folder.path, ["annabella", "anna@example.org"]) == []
+    with pytest.raises(Usage, match="no record"):
+        folder.load().erase(ANNA, SAIL)
