@@ -19,12 +19,12 @@ import yaml
 from changelog.lazy_imports import pa
 from cxl.types.types import Type, type_name
 from errata.amend.correct import given_value
-from errata.amend.saved_correction import Saved, append, place_of, says_something
+from errata.amend.saved_correction import Saved, append, key_of, place_of, says_something
 from errata.core.failures import Usage
 from errata.core.options import RepairNotes
 from errata.inspect.dlq import letters_of
 from errata.inspect.letter_sheets import ABOUT, FIELD_PREFIX, ID, REASON, unguarded
-from errata.plan.expectations import written_input
+from errata.plan.expectations import delivering
 from errata.project.correction_files import SHEETS, UnreadableTable, table_rows
 from errata.rollback.dead_letters import FIELD, field_of
 from operators.corrections.entries import cell_text
@@ -72,7 +72,7 @@ class Target:
         pattern: The files.
         key: The columns that name a record.
         at_source: Whether cells are corrected as they are read.
-        known: The corrections that are there.
+        known: The places of the corrections that are there, by column and texts of the key.
         fixed: The columns that no correction may change.
     """
 
@@ -80,7 +80,7 @@ class Target:
     key: Sequence[str]
     at_source: bool
     types: Mapping[str, Type]
-    known: Sequence[Correction]
+    known: Mapping[tuple[str | None, tuple[str, ...]], str]
     fixed: Mapping[str, Fixed] = field(default_factory=dict)
 
 
@@ -91,6 +91,10 @@ class Repairs:
     pipeline: LoadedPipeline
     letters: pl.DataFrame
     notes: RepairNotes
+    targets: dict[tuple[str, bool], tuple[Target, ...]] = field(default_factory=dict)
+    """What was found of sources and records: where they can be corrected."""
+    alike: dict[tuple[str, tuple[str, ...]], Mapping[tuple[str, ...], tuple[int, int]]] = field(default_factory=dict)
+    """What was found of keys and columns: texts that several entries have, with their number and the number of different records among them."""
 
     @classmethod
     def of(cls, pipeline: LoadedPipeline, reading: Snapshot, notes: RepairNotes) -> Repairs:
@@ -118,7 +122,7 @@ class Repairs:
         for name, several in by_file.items() if not dry else ():
             entries = list(self._entries(several))
             text = yaml.safe_dump(entries, sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
-            append(Saved(self.pipeline.plan.settings.folder / name, name, text), self.pipeline.plan.settings, partial(_doubles, entries), len(entries))
+            append(Saved(self.pipeline.plan.settings.folder / name, name, text), self.pipeline.plan.settings, partial(_doubles, _by_key(entries)), len(entries))
         return [one.row() for one in found]
 
     # -- the table
@@ -152,7 +156,7 @@ class Repairs:
         """The repair with the file of its correction, or with what is in the way."""
         if one.why:
             return one
-        targets = list(self._targets(one.letter))
+        targets = self._targets(one.letter)
         fits = [target for target in targets if self.notes.into is None or self._in_pattern(target)]
         why = self._unplaced(one.letter, targets, fits) or ("no reason is given: write one into the column '_reason', or --reason" if not one.reason else "")
         if why:
@@ -164,19 +168,25 @@ class Repairs:
         except Usage as error:
             return replace(one, why=f"{error.message}: {error.help}")
 
-    def _targets(self, letter: Row) -> Iterator[Target]:
+    def _targets(self, letter: Row) -> Sequence[Target]:
         """Where a record can be corrected: at its source, and in corrections nodes that read it, unless the source rejected it."""
-        plan = self.pipeline.plan
         if letter["source"] is None or letter["raw"]:
-            return
-        source = plan[letter["source"]]
-        operator = cast("SourceNode", source.operator)
+            return ()
+        found = (letter["source"], letter["node"] != letter["source"] or bool(letter["by"]))
+        if found not in self.targets:
+            self.targets[found] = tuple(self._targets_of(*found))
+        return self.targets[found]
+
+    def _targets_of(self, source: str, accepted: bool) -> Iterator[Target]:
+        """Where records of a source can be corrected that it rejected, or accepted."""
+        plan = self.pipeline.plan
+        operator = cast("SourceNode", plan[source].operator)
         if operator.config.corrections is not None:
-            yield Target(operator.config.corrections.path, correction_key(operator.config), True, operator.output.data, [one for one in operator.corrections if one.active])
-        if letter["node"] != source.name or letter["by"]:
-            for node in plan.of_kind("corrections"):
-                if written_input(plan, node) == source.name:
-                    yield _of_node(node)
+            active = [one for one in operator.corrections if one.active]
+            yield Target(operator.config.corrections.path, correction_key(operator.config), True, operator.output.data, _places(active))
+        for node in plan.of_kind("corrections") if accepted else ():
+            if source in delivering(plan, node):
+                yield _of_node(node)
 
     def _in_pattern(self, target: Target) -> bool:
         """Whether the file that is asked for is one of a target's."""
@@ -201,13 +211,23 @@ class Repairs:
             given_value(one.column, one.after, target.types[one.column], self.pipeline.plan.settings.date_formats)
         except Usage as error:
             return error.message
-        key = self._normal(one.letter, target)
-        other = next((known for known in target.known if known.column == one.column and tuple(known.key.values()) == key), None)
-        if other is not None:
-            return f"it is corrected at {other.written.place} already: edit it there"
-        same = self.letters.filter(pl.col("source") == one.letter["source"], *(field_of(self.letters, name) == (one.letter[FIELD + name] or "") for name in (*target.key, one.column)))
-        different = same.select(FIELD + name for name in sorted(target.types)).unique().height if same.height > 1 else 1
-        return f"{same.height} entries have its key ({', '.join(target.key)}): name more columns in the key of the corrections" if different > 1 else ""
+        place = target.known.get((one.column, self._normal(one.letter, target)))
+        if place is not None:
+            return f"it is corrected at {place} already: edit it there"
+        count, different = self._alike(one, target)
+        return f"{count} entries have its key ({', '.join(target.key)}): name more columns in the key of the corrections" if different > 1 else ""
+
+    def _alike(self, one: Repair, target: Target) -> tuple[int, int]:
+        """The number of entries that have the key and the cell of a repair, and the number of different records among them."""
+        names = (*target.key, one.column)
+        known = (one.letter["source"], names)
+        if known not in self.alike:
+            texts = self.letters.filter(pl.col("source") == one.letter["source"]).select(
+                *(field_of(self.letters, name).alias(f"__{at}") for at, name in enumerate(names)), pl.struct(FIELD + name for name in sorted(target.types) if FIELD + name in self.letters.columns).alias("__record")
+            )
+            counted = texts.group_by(f"__{at}" for at in range(len(names))).agg(pl.len(), pl.col("__record").n_unique()).filter(pl.col("len") > 1)
+            self.alike[known] = {row[:-2]: row[-2:] for row in counted.iter_rows()}
+        return self.alike[known].get(tuple(one.letter[FIELD + name] or "" for name in names), (1, 1))
 
     def _normal(self, letter: Row, target: Target) -> tuple[str, ...]:
         """The texts of a record's key, as corrections have theirs."""
@@ -260,14 +280,29 @@ def _unguarded_text(value: Any) -> str:
     return unguarded(_text(value))
 
 
-def _doubles(new: Sequence[Row], entry: Any) -> bool:
-    """Whether an active entry of a file says something about a cell of new ones."""
-    return any(says_something(entry, one["key"], one["set"]) for one in new)
+def _by_key(new: Sequence[Row]) -> Mapping[frozenset[tuple[str, str]], Sequence[Row]]:
+    """Entries by the texts of their keys."""
+    found: dict[frozenset[tuple[str, str]], list[Row]] = {}
+    for one in new:
+        found.setdefault(frozenset(one["key"].items()), []).append(one)
+    return found
+
+
+def _doubles(new: Mapping[frozenset[tuple[str, str]], Sequence[Row]], entry: Any) -> bool:
+    """Whether an active entry of a file says something about a cell of new ones, which are given by their keys."""
+    firsts = dict.fromkeys(next(iter(several[0]["key"])) for several in new.values())
+    keys = [key for first in firsts if (key := key_of(entry, first)) is not None]
+    return any(says_something(entry, one["key"], one["set"]) for key in keys for one in new.get(frozenset(key.items()), ()))
 
 
 def _of_node(node: Node) -> Target:
     operator = cast("Corrections", node.operator)
-    return Target(str(node.spec.config.path), operator.key, False, operator.inputs[0].data, operator.active, operator.fixed)
+    return Target(str(node.spec.config.path), operator.key, False, operator.inputs[0].data, _places(operator.active), operator.fixed)
+
+
+def _places(corrections: Sequence[Correction]) -> Mapping[tuple[str | None, tuple[str, ...]], str]:
+    """The places of corrections by column and texts of the key."""
+    return {(one.column, tuple(one.key.values())): one.written.place for one in reversed(corrections)}
 
 
 def _text(value: Any) -> str:

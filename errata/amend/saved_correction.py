@@ -22,7 +22,7 @@ from errata.core.files import replace_file
 from errata.core.options import Correction
 from errata.inspect.snapshot import Snapshot
 from errata.inspect.why import value_is
-from errata.plan.expectations import written_input
+from errata.plan.expectations import delivering, written_input
 from errata.plan.pipeline import LoadedPipeline
 from errata.plan.plan import Node
 from errata.project.correction_files import YAML
@@ -103,26 +103,27 @@ def _require_value(pipeline: LoadedPipeline, node: Node, name: str, text: str) -
 
 
 def _node(pipeline: LoadedPipeline, source: str) -> Node:
-    found = [node for node in pipeline.plan.of_kind("corrections") if written_input(pipeline.plan, node) == source]
+    found = sorted((node for node in pipeline.plan.of_kind("corrections") if source in delivering(pipeline.plan, node)), key=lambda node: written_input(pipeline.plan, node) != source)
     if not found:
         raise Usage(f"no corrections node reads '{source}'", help="add one behind the source: type: corrections, config: { path: corrections/*.yaml, key: [...] }")
     return found[0]
 
 
 def _record(pipeline: LoadedPipeline, node: Node, correction: Correction) -> Mapping[str, Any]:
-    """The record as its source has it. Raises Usage where there is none or several, or a column is unknown."""
+    """The record as its source has it, behind a merge as the node reads it. Raises Usage where there is none or several, or a column is unknown."""
     reading = Snapshot(pipeline.name, pipeline.state, pipeline.plan)
     row = node.operator.inputs[0].data
+    above = correction.source if written_input(pipeline.plan, node) == correction.source else node.inputs[0][0]
     for name in correction.changes:
         if name not in row:
             raise Usage(f"'{correction.source}' has no column '{name}'", help=f"its columns: {', '.join(row)}")
-    live = reading.live_rows(reading.committed(correction.source))
+    live = reading.live_rows(reading.committed(above))
     for name, text in correction.key.items():
         live = live.where(value_is(column(name), row[name], text))
     found = dictionaries(reading.engine.to_arrow(live.select(*map(column, row)), 2))
     if len(found) != 1:
         shown = ", ".join(f"{name}={text}" for name, text in correction.key.items())
-        raise Usage(f"{'several records' if found else 'no record'} of '{correction.source}' {'have' if found else 'has'} {shown}")
+        raise Usage(f"{'several records' if found else 'no record'} of '{above}' {'have' if found else 'has'} {shown}")
     return found[0]
 
 
@@ -200,6 +201,14 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
+def key_of(entry: Any, first: str) -> Mapping[str, str] | None:
+    """The texts of the key of an active entry, as YAML has it; None where it is not active. `first`: the column of a key that is a value alone."""
+    if not isinstance(entry, Mapping) or entry.get("status", "active") != "active":
+        return None
+    given = entry.get("key")
+    return {name: str(value) for name, value in (given if isinstance(given, Mapping) else {first: given}).items()}
+
+
 def says_something(entry: Any, key: Mapping[str, str], columns: Collection[str]) -> bool:
     """Return whether an active entry of a corrections file is about cells of a record.
 
@@ -208,10 +217,7 @@ def says_something(entry: Any, key: Mapping[str, str], columns: Collection[str])
         key: The texts of the record's key by column.
         columns: The columns of the cells; none for the whole record.
     """
-    if not isinstance(entry, Mapping) or entry.get("status", "active") != "active":
-        return False
-    given = entry.get("key")
-    if {name: str(value) for name, value in (given if isinstance(given, Mapping) else {next(iter(key)): given}).items()} != key:
+    if key_of(entry, next(iter(key))) != key:
         return False
     cells = entry.get("set")
     return not isinstance(cells, Mapping) or not columns or any(name in columns for name in cells)

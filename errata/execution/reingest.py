@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from changelog.columns import CAUSE, KEY, OP
 from changelog.frames import chosen, united
+from changelog.lazy_imports import F, Window
+from changelog.ops import is_positive
 from changelog.rows import Rows
 from changelog.spark_algebra import as_retractions, consolidate
 from errata.execution.manual_corrections import ManualCorrections, manual_changes
@@ -13,6 +16,7 @@ from errata.execution.prior_rows import CommittedPriorRows
 from errata.state.committed_node import CommittedNode
 from errata.state.run_state import RunState
 from errata.state.source_files import SourceFiles
+from operators.core.row_type import CORRECTED
 from operators.source.request import IngestRequest, IngestResult
 from operators.source.schema_changes import Redeclared, corrections, lasting
 
@@ -34,9 +38,24 @@ def read_again(source: SourceFiles, intake: IngestRequest, prior: CommittedPrior
     """The delta of an edited source. Manual changes stay; rows that are not read again take their values from the new columns. `before`: the source in the last epoch."""
     manual = manual_changes(prior.run, source.node, intake, before, source.history)
     if manual is None:
-        return _redeclared(intake, read(intake), prior, before, None)
-    made, left = manual.passed_over(read(manual.intake()))
+        return _redeclared(intake, _of_corrections(read(intake)), prior, before, None)
+    made, left = manual.passed_over(_of_corrections(read(manual.intake())))
     return _redeclared(intake, made, prior, before, left)
+
+
+def _of_corrections(made: IngestResult) -> IngestResult:
+    """The delta, in which records that other corrections as code hold for than before have the cause `correction`."""
+    if made.rows is None or CORRECTED not in made.rows.columns:
+        return made
+    return replace(made, rows=made.rows.through(_caused_by_corrections), bound=None)
+
+
+def _caused_by_corrections(rows: DataFrame) -> DataFrame:
+    """Op rows of a source with their causes: a record's corrections differ where those of the row that comes are not those of the row that goes."""
+    record, came = Window.partitionBy(KEY), is_positive(F.col(OP))
+    sides = (F.max(F.when(side, F.col(CORRECTED))).over(record) for side in (came, ~came))
+    cause = F.when(next(sides).eqNullSafe(next(sides)), F.col(CAUSE)).otherwise(F.lit("correction"))
+    return chosen(rows.withColumn(CAUSE, cause), rows.columns)
 
 
 def _redeclared(intake: IngestRequest, made: IngestResult, prior: CommittedPriorRows, before: CommittedNode, manual: ManualCorrections | None) -> IngestResult:

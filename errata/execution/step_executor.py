@@ -84,6 +84,7 @@ class StepExecutor:
         settled: What was rolled back.
         late: How many rows of closed periods change or are booked, by output.
         rejects: All live rejects, once they were looked up.
+        entries: The same with what people decided about them.
         written: What the ledger says of the files of each output that was staged.
         entry: The committed entry.
         restoring: Whether only files of the last epoch are written again.
@@ -98,6 +99,7 @@ class StepExecutor:
     settled: Settled = field(default_factory=Settled)
     late: LateChanges = field(default_factory=LateChanges)
     rejects: pl.DataFrame | None = None
+    entries: pl.DataFrame | None = None
     written: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     entry: Entry | None = None
     restoring: bool = False
@@ -430,16 +432,15 @@ class StepExecutor:
         return summed or any(one.reason for one in self.sources.values()) or any(delta.rejected or delta.repaired for delta in done.values())
 
     def _dlq_pieces(self) -> Iterator[bytes]:
-        rejects = triaged(self._live_rejects(), self._decisions())
+        rejects = self._entries()
         started = Ledger(self.epoch.state.ledger).started(rejects["epoch"].unique().to_list())
         return dlq_pieces(self.epoch.plan, rejects, started | {self.epoch.number: self.epoch.started})
 
     def decisions_in_force(self) -> list[str]:
         """The names of the decisions about dead letters that hold for an entry as the run leaves them."""
-        decisions = self._decisions()
-        if not decisions.height or not self.run.total_rejected():
+        if not self.run.total_rejected():
             return []
-        entries = triaged(self._live_rejects(), decisions)
+        entries = self._entries()
         return [*entries["waiver"].drop_nulls(), *entries["assignment"].drop_nulls()]
 
     def _decisions(self) -> pl.DataFrame:
@@ -451,9 +452,14 @@ class StepExecutor:
         total, collateral = self.run.total_rejected(), self.settled.collateral
         if not total:
             return Tally(0, collateral)
-        decisions = self._decisions()
-        looked_up = whole or self.epoch.plan.model.error_handling.thresholds or decisions.height
-        return tally_of(triaged(self._live_rejects(), decisions), collateral) if looked_up else Tally(total, collateral)
+        looked_up = whole or self.epoch.plan.model.error_handling.thresholds or self._decisions().height
+        return tally_of(self._entries(), collateral) if looked_up else Tally(total, collateral)
+
+    def _entries(self) -> pl.DataFrame:
+        """All live rejects with what people decided about them, looked up once."""
+        if self.entries is None:
+            self.entries = triaged(self._live_rejects(), self._decisions())
+        return self.entries
 
     def _live_rejects(self) -> pl.DataFrame:
         """All live rejects with their source records, looked up once."""

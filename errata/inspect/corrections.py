@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -110,9 +110,29 @@ def _records(reading: Snapshot, node: Node, corrections: Sequence[Correction]) -
     return _Records(cells, marked, named)
 
 
-def applied_to(reading: Snapshot, node: Node, lookups: set[bytes]) -> Iterator[Correction]:
-    """The corrections that hold for some records of a node, which are there: retractions are not among them."""
-    known = _known(reading, node)
+def marks_of(node: Node) -> str | None:
+    """The hidden column by which rows of a node say which corrections they may have; None for a node that takes none.
+
+    A source has the names of the corrections that changed the record there, a corrections node the key that its corrections name.
+    """
+    if node.kind == "corrections":
+        return "_lookup"
+    return CORRECTED if node.is_source and CORRECTED in node.operator.output.hidden else None
+
+
+def applied_to(reading: Snapshot, node: Node, marks: Collection[Any]) -> Iterator[Correction]:
+    """The corrections that hold for some records of a node, which are there: retractions are not among them.
+
+    Args:
+        reading: The committed state.
+        node: A corrections node, or a source that takes corrections.
+        marks: What these records say in the column that `marks_of` names.
+    """
+    if node.is_source:
+        names = {name for text in marks if text for name in text.split(SEPARATOR)}
+        yield from (one for one in cast("SourceNode", node.operator).corrections if one.active and one.id.hex() in names)
+        return
+    known, lookups = _known(reading, node), {bytes(mark) for mark in marks}
     for one in cast("Corrections", node.operator).active:
         if one.lookup in lookups and (seen := known.get(one.id)) is not None and seen.state == "applied":
             yield one

@@ -68,9 +68,9 @@ class _Tree:
             return UpstreamRows(name, node.kind, len(keys), repeated=True)
         self.described.add(name)
         shown = set(sorted(keys)[: self.most])
+        applied = tuple(applied_corrections(self.trail, node, keys))[: self.most]
         if node.is_source:
-            return UpstreamRows(name, node.kind, len(keys), records=tuple(record_versions(self.trail, name, shown)))
-        applied = tuple(applied_corrections(self.trail, node, keys))[: self.most] if node.kind == "corrections" else ()
+            return UpstreamRows(name, node.kind, len(keys), records=tuple(record_versions(self.trail, name, shown)), corrections=applied)
         above = dict.fromkeys(above for above, _ in node.inputs if above in self.keys)
         return UpstreamRows(name, node.kind, len(keys), tuple(self._rows(name, shown)), applied, tuple(self.of(one) for one in above))
 

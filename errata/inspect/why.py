@@ -17,7 +17,7 @@ from changelog.rows import Rows, is_null
 from cxl.types.types import STRING, Kind, Type
 from errata.core.diagnostics import did_you_mean
 from errata.core.failures import Usage
-from errata.inspect.corrections import applied_to
+from errata.inspect.corrections import applied_to, marks_of
 from errata.inspect.dlq import rejects_of
 from errata.inspect.snapshot import Snapshot
 from errata.plan.plan import Node, Plan
@@ -40,7 +40,7 @@ Row = Mapping[str, Any]
 def why(reading: Snapshot, name: str, conditions: Mapping[str, str]) -> Iterator[Row]:
     """One row for each version of each source record behind the live rows that meet the conditions, by source and record.
 
-    Below them stands one row for each correction as code that holds for these records, with its node as `source`.
+    Below them stands one row for each correction as code that holds for these records, with the node or the source that takes it as `source`.
     Members: source, file, row (its present number in the file), epoch, op, cause, reason (of a correction), live,
     data. Raises Usage for unknown fields, and where the pipeline is not the one that last ran.
     """
@@ -56,7 +56,7 @@ def why(reading: Snapshot, name: str, conditions: Mapping[str, str]) -> Iterator
     for source in trail.plan.of_kind("source"):
         if upstream.get(source.name):
             yield from record_versions(trail, source.name, upstream[source.name])
-    for corrected in trail.plan.of_kind("corrections"):
+    for corrected in trail.plan:
         if upstream.get(corrected.name):
             yield from applied_corrections(trail, corrected, upstream[corrected.name])
 
@@ -189,10 +189,12 @@ def record_versions(trail: LineageWalk, source: str, keys: set[bytes]) -> Iterat
 
 
 def applied_corrections(trail: LineageWalk, node: Node, keys: set[bytes]) -> Iterator[Row]:
-    """The corrections as code that hold for rows of a corrections node."""
-    rows = trail.live(node, trail.reading.last).as_frame().join(trail.engine.keys_frame(keys), "_key", "left_semi").select("_lookup").distinct()
-    lookups = {bytes(lookup) for lookup in trail.engine.to_arrow(rows).column("_lookup").to_pylist()}
-    for one in applied_to(trail.reading, node, lookups):
+    """The corrections as code that hold for rows of a corrections node, or of a source that takes corrections; none of other nodes."""
+    name = marks_of(node)
+    if name is None:
+        return
+    rows = trail.live(node, trail.reading.last).as_frame().join(trail.engine.keys_frame(keys), "_key", "left_semi").select(name).distinct()
+    for one in applied_to(trail.reading, node, trail.engine.to_arrow(rows).column(name).to_pylist()):
         content, entry = one.content(), one.written.entry
         by = ", ".join(note for note in (entry.author, entry.ticket) if note)
         data = {**content["key"], "column": one.column, "from": content["from"], "to": content["to"]}

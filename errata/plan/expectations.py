@@ -165,3 +165,16 @@ def written_input(plan: Plan, node: Node) -> str:
     while isinstance(config := plan[name].spec.config, ExpectNode) and config.role in GATES:
         name = config.of
     return name
+
+
+def delivering(plan: Plan, node: Node) -> frozenset[str]:
+    """The nodes whose rows come to a node as they are: what its first input reads, also through merges and the gates of expectations."""
+    found: set[str] = set()
+    waiting = [node.inputs[0][0]]
+    while waiting:
+        above = plan[waiting.pop()]
+        found.add(above.name)
+        config = above.spec.config
+        if above.kind == "merge" or (isinstance(config, ExpectNode) and config.role in GATES):
+            waiting += [name for name, _ in above.inputs]
+    return frozenset(found)

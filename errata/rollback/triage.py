@@ -35,19 +35,28 @@ def contents_of(rejects: pl.DataFrame) -> pl.Series:
 
 
 def triaged(rejects: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
-    """The entries with the columns `contents`, WAIVED and ASSIGNED. Without events no digest is made.
+    """The entries with the columns `contents`, WAIVED and ASSIGNED. A digest is made of an entry only where a decision of its source and category stands, else it is null.
 
     Args:
         rejects: The entries, as `errata.rollback.dead_letters` gives them.
         events: The events of triage, oldest first.
     """
-    if not events.height:
-        return rejects.with_columns(pl.lit(None, pl.String).alias(name) for name in ("contents", *WAIVED, *ASSIGNED))
-    told = rejects.with_columns(contents_of(rejects)).with_row_index("__at")
     decisions: Mapping[Action, Mapping[str, str]] = {"waive": WAIVED, "assign": ASSIGNED}
+    stand = {action: standing(events, action) for action in decisions}
+    if not any(one.height for one in stand.values()):
+        return rejects.with_columns(pl.lit(None, pl.String).alias(name) for name in ("contents", *WAIVED, *ASSIGNED))
+    told = _with_contents(rejects.with_row_index("__at"), pl.concat(stand.values()))
     for action, columns in decisions.items():
-        told = _joined(told, standing(events, action), columns)
+        told = _joined(told, stand[action], columns)
     return told.drop("__at")
+
+
+def _with_contents(entries: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
+    """The entries with `contents`, which is null for those that no event can be about: a digest takes a step in Python."""
+    about = (pl.col("source").fill_null(""), "category")
+    possible = entries.select("__at", *about).join(events.select(*about), ["source", "category"], "semi")
+    met = entries.filter(pl.col("__at").is_in(possible["__at"].implode()))
+    return entries.join(met.select("__at", contents_of(met)), on="__at", how="left", maintain_order="left")
 
 
 def _joined(told: pl.DataFrame, events: pl.DataFrame, columns: Mapping[str, str]) -> pl.DataFrame:

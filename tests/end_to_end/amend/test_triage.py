@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from errata.amend import repairs
 from errata.core.failures import Stopped, Usage
-from errata.core.options import Erasure, LetterChoice, LetterDecision, RunOptions
+from errata.core.options import Erasure, LetterChoice, LetterDecision, RepairNotes, RunOptions
+from errata.rollback import triage
 from tests.support.killing import kill_points
 from tests.support.pipelines import Folder, command
 
@@ -192,3 +195,27 @@ def test_an_erasure_takes_decisions_about_the_records_along(tmp_path: Path) -> N
     assert folder.load().status()["waived"] == 1
     assert [row["group"] for row in folder.load().dlq_history()] == ["C"]
     assert folder.violations() == []
+
+
+def test_many_decisions_cost_few_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Digests are made once a run, of entries that a decision may be about; where cells can be repaired is looked up once a source."""
+    folder = shop(tmp_path)
+    taking = "type: csv\n      corrections: { path: corrections/*.yaml, key: [id] }"
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("type: csv", taking, 1))
+    (tmp_path / "corrections").mkdir()
+    folder.write("in/a.csv", HEADER + "".join(f"A{at},x{at},1\n" for at in range(1000)) + "".join(f"B{at},1,one\n" for at in range(500)) + "D,1\n")
+    folder.run()
+    ids = [row["id"] for row in folder.load().dlq_triage(LetterChoice(stage="source:orders", category="type_coercion_failure"))]
+    decide(folder, "waive", *ids[:300])
+    digested: list[int] = []
+    monkeypatch.setattr(triage, "contents_of", lambda rejects, told=triage.contents_of: (digested.append(rejects.height), told(rejects))[1])
+    folder.write("in/b.csv", HEADER + "C,1,1\n")
+    assert (folder.run().rejected, digested) == (1201, [1500])
+    sheet = tmp_path / "letters.csv"
+    folder.load().dlq_export(sheet, LetterChoice(stage="source:orders", category="type_coercion_failure", waived=False))
+    sheet.write_text(re.sub(r",x([0-9]+),1$", r",\1,1", sheet.read_text(encoding="utf-8"), flags=re.MULTILINE), encoding="utf-8")
+    looked: list[str] = []
+    monkeypatch.setattr(repairs.Repairs, "_targets_of", lambda self, source, accepted, told=repairs.Repairs._targets_of: (looked.append(source), told(self, source, accepted))[1])
+    rows = list(folder.load().dlq_import(sheet, RepairNotes(reason="asked the shop")))
+    assert ([row["verdict"] for row in rows], looked) == (["written"] * 700, ["orders"])
+    assert folder.run().rejected == 501

@@ -219,6 +219,23 @@ def test_a_saved_correction_is_applied_by_the_next_run(tmp_path: Path) -> None:
     assert [row["state"] for row in made.load().corrections()] == ["applied", "applied"]
 
 
+def test_a_correction_is_saved_behind_a_merge(tmp_path: Path) -> None:
+    made = folder(tmp_path)
+    source = PIPELINE[PIPELINE.index("  - type: source"):PIPELINE.index("  - type: corrections")]
+    both = PIPELINE.replace(source, source + source.replace("orders", "returns") + "  - { type: merge, name: both, inputs: [orders, returns] }\n")
+    made.write("pipeline.yaml", both.replace("input: orders", "input: both"))
+    made.write("orders.csv", "id,region,amount\n1,N,1.00\n2,N,1.00\n")
+    made.write("returns.csv", "id,region,amount\n2,S,7.00\n3,S,7.00\n")
+    made.run()
+    saved = made.load().save_correction(Correction("returns", {"id": "3"}, {"amount": "8"}, "counted again"))
+    assert "from: '7.00'" in saved.text
+    with pytest.raises(Usage, match="several records of 'both' have id=2"):
+        made.load().save_correction(Correction("orders", {"id": "2"}, {"amount": "8"}, "counted again"))
+    made.run()
+    assert made.text("all.csv") == "id,region,amount\n1,N,1.00\n2,N,1.00\n2,S,7.00\n3,S,8.00\n"
+    assert made.violations() == []
+
+
 WRONG = {
     "{key: {ix: 1}, retract: true, reason: r}": "E481",
     "{key: x, retract: true, reason: r}": "E482",

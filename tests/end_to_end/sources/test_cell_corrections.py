@@ -80,6 +80,30 @@ def test_rejected_records_are_repaired_by_code(tmp_path: Path, merge: str) -> No
     assert folder.violations() == []
 
 
+@pytest.mark.parametrize("merge", ["", "merge: { strategy: snapshot, primary_key: [id] }", "merge: append"])
+def test_why_names_the_corrections_of_a_source(tmp_path: Path, merge: str) -> None:
+    folder = shop(tmp_path, merge=merge)
+    folder.write("in/a.csv", CSV)
+    folder.run()
+    folder.write("corrections/a.yaml", REPAIRS.replace("reason: moved", "reason: moved, author: ana, ticket: T-7"))
+    folder.run()
+    told = list(folder.load().why("totals", {"group": "c"}))
+    records, applied = [row for row in told if row["op"]], [row for row in told if not row["op"]]
+    assert [(row["op"], row["cause"]) for row in records] == [("+A", "ingest"), ("+C", "correction")]
+    assert [(row["source"], row["file"], row["row"], row["cause"], row["reason"], row["data"]["column"], row["data"]["from"], row["data"]["to"]) for row in applied] == [
+        ("orders", "corrections/a.yaml", 3, "correction", "moved (ana, T-7)", "price", 4, 40),
+        ("orders", "corrections/a.yaml", 3, "correction", "moved (ana, T-7)", "group", "b", "c"),
+    ]
+    assert [row["cause"] for row in folder.load().why("all", {"id": "2"})] == ["correction", "correction"]
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{ name: day, type: date }", "{ name: day, type: string }"))
+    folder.write("corrections/a.yaml", "\n".join(REPAIRS.splitlines()[:2]) + "\n")
+    folder.run()
+    causes = [(row["op"], row["cause"]) for row in folder.load().why("all", {"id": "4"})]
+    assert causes == [("+A", "ingest"), ("+C", "correction"), ("+C", "correction")]
+    assert [row["cause"] for row in folder.load().why("all", {"id": "1"})][-1] != "correction"
+    assert folder.violations() == []
+
+
 def test_large_files_are_corrected_in_the_tasks_of_the_engine(tmp_path: Path) -> None:
     folder = shop(tmp_path)
     lines = [f"{at},g{at % 7},{'x' if at % 1000 == 0 else at},2026-01-01" for at in range(1, 100_001)]
