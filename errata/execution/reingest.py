@@ -51,7 +51,7 @@ def _of_corrections(made: IngestResult) -> IngestResult:
 
 
 def _caused_by_corrections(rows: DataFrame) -> DataFrame:
-    """Op rows of a source with their causes: a record's corrections differ where those of the row that comes are not those of the row that goes."""
+    """Op rows of a source with their causes: the cause is `correction` where the row that comes has other corrections than the row that goes."""
     record, came = Window.partitionBy(KEY), is_positive(F.col(OP))
     sides = (F.max(F.when(side, F.col(CORRECTED))).over(record) for side in (came, ~came))
     cause = F.when(next(sides).eqNullSafe(next(sides)), F.col(CAUSE)).otherwise(F.lit("correction"))

@@ -23,7 +23,7 @@ class UpstreamRows:
         kind: Its type.
         count: How many of its rows have a part.
         rows: The first of them, by key in hexadecimal, with their data.
-        records: Of a source, the versions of these records; of a node of corrections, the entries that hold for them (`errata.inspect.why`).
+        records: Of a source, the versions of these records; of it and of a node of corrections, the entries that hold for them, without an op (`errata.inspect.why`).
         inputs: The same of each node that it reads. A node that was described before has neither rows nor inputs (`repeated`).
         repeated: Whether the node was described before in the tree.
     """
@@ -70,7 +70,7 @@ class _Tree:
         shown = set(sorted(keys)[: self.most])
         applied = tuple(applied_corrections(self.trail, node, keys))[: self.most]
         if node.is_source:
-            return UpstreamRows(name, node.kind, len(keys), records=tuple(record_versions(self.trail, name, shown)), corrections=applied)
+            return UpstreamRows(name, node.kind, len(keys), records=(*record_versions(self.trail, name, shown), *applied))
         above = dict.fromkeys(above for above, _ in node.inputs if above in self.keys)
         return UpstreamRows(name, node.kind, len(keys), tuple(self._rows(name, shown)), applied, tuple(self.of(one) for one in above))
 

@@ -204,7 +204,8 @@ def shown_plain(value: Any) -> str:
 def _branch(history: History, upstream: UpstreamRows) -> Branch:
     rows = tuple((key, fields(row)) for key, row in upstream.rows)
     records = tuple(_records(history, upstream))
-    hidden = 0 if upstream.repeated else max(0, upstream.count - len(rows or records))
+    entries = sum(not one["op"] for one in upstream.records) if upstream.kind == "source" else 0
+    hidden = 0 if upstream.repeated else max(0, upstream.count - len(rows or records) + entries)
     return Branch(upstream.name, upstream.kind, upstream.count, upstream.repeated, rows, records, tuple(_branch(history, one) for one in upstream.inputs), hidden)
 
 
@@ -223,7 +224,7 @@ def _record(history: History, source: str, versions: Sequence[Row]) -> Record:
     plan = history.reading.plan
     named = key_columns(plan, plan[source]) if plan is not None and source in plan.nodes else None
     texts = {column: shown_plain(value) for column, value in last["data"].items()}
-    corrected = plan is not None and source in plan.nodes and plan[source].is_source
+    corrected = plan is not None and source in plan.nodes and plan[source].is_source and last["op"]
     key, values = fields_of_form(texts, named) if corrected else ((), ())
     shown_ones = tuple(
         Version(one["epoch"], one["op"], short(one["cause"], 80), short(one["reason"]), one["live"], fields(one["data"])) for one in versions[-VERSIONS:]

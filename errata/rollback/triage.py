@@ -52,7 +52,7 @@ def triaged(rejects: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_contents(entries: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
-    """The entries with `contents`, which is null for those that no event can be about: a digest takes a step in Python."""
+    """The entries with `contents`, null where no event can be about the entry: a digest takes a step in Python."""
     about = (pl.col("source").fill_null(""), "category")
     possible = entries.select("__at", *about).join(events.select(*about), ["source", "category"], "semi")
     met = entries.filter(pl.col("__at").is_in(possible["__at"].implode()))
