@@ -61,6 +61,10 @@ class Change(ABC):
     def counters(self) -> dict[str, Any]:
         """What the ledger's entry says of it."""
 
+    def corrected(self, run: RunState, node: Node) -> list[int]:
+        """The epochs of manual corrections that hold at a source afterwards."""
+        return run.corrected.get(node.name, [])
+
     def decided(self) -> Sequence[TriageEvent]:
         """What it decides about dead letters."""
         return ()
@@ -89,6 +93,7 @@ class AmendedInputs(Inputs):
         if step.node not in self.change.sources([step.node]):
             return writer.skip(source.node), source.changes.now
         delta = writer.keep(source.node, Delta(Rows(writer.run.engine, frame=self.change.rows(writer.run, source.node)), signed=True), None)
+        writer.run.corrected[source.node.name] = self.change.corrected(writer.run, source.node)
         files = self.change.files(source.node, source.changes.now)
         return delta, tuple(replace(record, listed=False, dense=record.dense and record.version is None) for record in files)
 

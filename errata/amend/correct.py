@@ -74,6 +74,10 @@ class Correct(Change):
             old = old.withColumn(name, value)
         return old.withColumns(_derived(source)) if _derived(source) else old
 
+    def corrected(self, run: RunState, node: Node) -> list[int]:
+        """The earlier ones and this one."""
+        return [*run.corrected.get(node.name, ()), run.epoch]
+
     def counters(self) -> dict[str, Any]:
         """What was corrected and why."""
         return {"kind": "correct", "source": self.correction.source, "key": dict(self.correction.key), "reason": self.correction.reason}

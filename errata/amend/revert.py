@@ -87,6 +87,10 @@ class Revert(Change):
         gone = [replace(record, present=False) for record in before if not {record.label, record.path} & taken]
         return (*(replace(one, undeclared=columns.get(one.path, columns.get(one.label, one.undeclared))) for one in now), *gone)
 
+    def corrected(self, run: RunState, node: Node) -> list[int]:
+        """The earlier ones up to the epoch that comes back."""
+        return [epoch for epoch in run.corrected.get(node.name, ()) if epoch <= self.epoch]
+
     def counters(self) -> dict[str, Any]:
         """Where it went back to."""
         return {"kind": "revert", "to": self.epoch}

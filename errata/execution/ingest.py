@@ -15,6 +15,7 @@ from errata.erasure.nameless import nameless_keys
 from errata.execution.epoch import Epoch
 from errata.execution.guards import MAX_RETRACT_SHARE, guard, guard_scopes
 from errata.execution.local_copies import Copies
+from errata.execution.manual_corrections import undone_corrections
 from errata.execution.prior_rows import CommittedPriorRows
 from errata.execution.reingest import read_again, replaced
 from errata.plan.correlation import PriorRollback
@@ -88,7 +89,12 @@ def _ingest_files(epoch: Epoch, writer: NodeWriter, source: SourceFiles, copies:
     out = KeptOut.of(epoch.state, epoch.prior, source.node)
     if out is not None and out.lost:
         epoch.warn(f"source '{name}': erased records were kept out by {', '.join(out.lost)}, which it has no more: they may come back")
-    return ingest(writer, source, epoch.plan.settings.places, before=known, suppressed=suppressed, floors=points, copies=copies, warn=epoch.warn, judge=judge, kept_out=out, nameless=nameless_keys(head, name))
+    delta, records = ingest(
+        writer, source, epoch.plan.settings.places, before=known, suppressed=suppressed, floors=points, copies=copies, warn=epoch.warn, judge=judge, kept_out=out, nameless=nameless_keys(head, name)
+    )  # fmt: skip
+    if not source.rebuilt:
+        _warn_of(epoch.warn, undone_corrections(run, source.node, delta, epoch.history))
+    return delta, records
 
 
 def _named_file(text: str, source: SourceFiles) -> str:

@@ -5,7 +5,7 @@ A manual change holds until the record's file changes. A record has one if its l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from itertools import pairwise
@@ -19,7 +19,7 @@ from changelog.rows import Rows
 from errata.plan.plan import Node
 from errata.state.committed_node import CommittedNode
 from errata.state.node_tables import stored_rows
-from errata.state.run_state import RunState
+from errata.state.run_state import NodeDelta, RunState
 from errata.state.suppressed_rows import truth
 from operators.core.evaluate import Narrow
 from operators.source.diff.sides import image_hash, joined
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from storage.delta.chosen_rows import Choice
     from storage.engines.base import Engine
 
+NAMED: Final = 3
+"""Manual corrections that a warning names."""
 _PASSING: Final = ("logic", "readmit", "rollback:", "erase")
 """Causes, or what they begin with, of changes that do not come from a file. Of suppressed records all have the cause of their rollback."""
 
@@ -139,6 +141,29 @@ def manual_changes(run: RunState, node: Node, intake: IngestRequest, before: Com
     brought, went = (found.filter(found.column(name)) for name in ("_brought", "_taken"))
     taken = joined(rows.where(is_negative(F.col("_op"))), went.select(["_key", "_at"]), engine, "inner")
     return ManualCorrections(intake, found.select(["_key"]), brought.select(["_key"]), taken.where(F.col("_epoch") == F.col("_at")))
+
+
+def undone_corrections(run: RunState, node: Node, delta: NodeDelta, history: Callable[[], Sequence[Entry]]) -> Iterator[str]:
+    """A warning of manual corrections whose records a file has just brought anew; they stand no more. `history`: the ledger's entries."""
+    epochs = run.corrected.get(node.name)
+    if not epochs or delta.rows is None:
+        return
+    corrected = stored_rows(run.engine, run.tables.changelog(node), (min(epochs), max(epochs))).as_frame().where(F.col("_epoch").isin(*epochs))
+    met = corrected.select("_key", "_epoch").join(delta.rows.as_frame().select("_key"), "_key", "left_semi").select("_epoch").distinct()
+    undone = run.engine.to_arrow(met).column("_epoch").to_pylist()
+    if not undone:
+        return
+    run.corrected[node.name] = [epoch for epoch in epochs if epoch not in undone]
+    named = [f"'{_shown_key(entry)}' of epoch {entry.epoch}" for entry in history() if entry.epoch in undone]
+    more = f" and {len(named) - NAMED:,} more" if len(named) > NAMED else ""
+    yield (
+        f"source '{node.name}': its files changed, so manual corrections hold no more: {', '.join(named[:NAMED])}{more}"
+        " (errata correct --save keeps a correction in a file beside the pipeline)"
+    )
+
+
+def _shown_key(entry: Entry) -> str:
+    return ", ".join(f"{name}={value}" for name, value in entry.counters.get("key", {}).items())
 
 
 def _epochs_by_hand(entries: Sequence[Entry], source: str) -> list[int]:

@@ -382,6 +382,8 @@ class StepExecutor:
         for name, counts in nodes.items():
             run.live_rows[name] = counts.get("live", 0) + counts.get("rejected_live", 0)
             run.rejects[name] = counts.get("rejected_live", 0)
+            if counts.get("corrected"):
+                run.corrected[name] = list(counts["corrected"])
             if counts.get("wide_sums"):
                 run.wide_sums.add(name)
         run.counted_before = dict(run.live_rows)

@@ -73,6 +73,7 @@ class RunState:
         folded: Op rows of each node that compactions took away.
         condensed: Nodes whose many rows turned out to come to few accumulators.
         wide_sums: Nodes whose sums met values beyond their limbs, in this run or an earlier one.
+        corrected: By source the epochs of manual corrections that its files did not undo since.
         remarks: Warnings of operators, by the name of the node.
         reopened: Whether rows of closed periods may change.
     """
@@ -89,6 +90,7 @@ class RunState:
     folded: Mapping[str, int] = field(default_factory=dict)
     condensed: set[str] = field(default_factory=set)
     wide_sums: set[str] = field(default_factory=set)
+    corrected: dict[str, list[int]] = field(default_factory=dict)
     remarks: dict[str, list[str]] = field(default_factory=dict)
     reopened: bool = False
 
@@ -139,7 +141,8 @@ class RunState:
         delta = self.done[node.name]
         rejects = self.rejected_live(node.name)
         counts = {"rejected": delta.rejected, "rejected_live": rejects, "live": self.live_rows.get(node.name, 0) - rejects}
-        return {**delta.ops, **counts, **self.scalar_inputs.ledger_entry(node.name), "wide_sums": node.name in self.wide_sums}
+        corrected = {"corrected": self.corrected[node.name]} if self.corrected.get(node.name) else {}
+        return {**delta.ops, **counts, **self.scalar_inputs.ledger_entry(node.name), "wide_sums": node.name in self.wide_sums, **corrected}
 
     def live_bound(self, name: str) -> int | None:
         """An upper bound of a node's live rows, also where it has no table; None where there is none."""

@@ -539,3 +539,35 @@ def test_a_refresh_that_dies_leaves_what_stood(history: Folder, tmp_path: Path) 
     dying.run(full_refresh=True)
     assert dying.load().head_epoch() == 1
     assert dying.violations() == []
+
+
+@pytest.mark.parametrize("merge", ["", "merge: { primary_key: [id] }, "])
+def test_a_run_whose_files_undo_manual_corrections_says_so(tmp_path: Path, merge: str) -> None:
+    folder = Folder(tmp_path, options={"engine": SAIL.engine})
+    source = "{ name: items, type: csv, path: in.csv, MERGE schema: [{ name: id, type: int }, { name: v, type: int }] }".replace("MERGE ", merge)
+    folder.write("pipeline.yaml", FILES.replace("{ name: words, type: csv, glob: in/*.csv, schema: [{ name: word, type: string }] }", source).replace("words", "items"))
+
+    def run(values: dict[int, int]) -> list[str]:
+        said: list[str] = []
+        folder.write("in.csv", "id,v\n" + "".join(f"{id_},{v}\n" for id_, v in values.items()))
+        folder.run(listener=lambda event: said.append(event.action) if event.kind == "warning" else None)
+        return said
+
+    def correct(id_: int, **changes: str) -> None:
+        folder.load().correct(Correction("items", {"id": str(id_)}, changes, "a call"), SAIL)
+
+    run({1: 10, 2: 20, 3: 30, 4: 40})
+    correct(1, v="11")
+    correct(3)
+    correct(4, v="44")
+    assert run({1: 10, 2: 20, 3: 30, 4: 40}) == []
+    [said] = run({1: 10, 2: 20, 3: 30, 4: 44, 5: 50})
+    assert said == (
+        "source 'items': its files changed, so manual corrections hold no more: 'id=1' of epoch 2, 'id=3' of epoch 3"
+        " (errata correct --save keeps a correction in a file beside the pipeline)"
+    )
+    assert [int(row["v"]) for row in folder.rows("out.csv")] == [10, 20, 30, 44, 50]
+    assert run({1: 12, 2: 20, 3: 30, 4: 44}) == []  # said once
+    correct(2, v="22")
+    folder.load().revert(1, SAIL)
+    assert run({1: 12, 2: 20, 3: 30, 4: 44, 5: 51}) == []  # the correction was taken back
