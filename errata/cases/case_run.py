@@ -8,32 +8,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
-from typing import Any, cast
+from typing import Any
 
 from changelog.ops import SYMBOLS, Op
-from errata.api.pipeline import Pipeline, load
+from errata.api.pipeline import Pipeline
 from errata.cases.model import Case, Step, find_cases, pipeline_of, read_cases
+from errata.cases.stand_ins import load_inside, real_source
 from errata.cases.tables import Table, Written, differences, read_table
 from errata.core.diagnostics import PipelineErrors, did_you_mean
 from errata.core.events import RunResult
 from errata.core.failures import Failure, Usage
 from errata.core.options import EngineKind, EngineOptions, RunOptions
 from errata.plan.expectations import expectations_of
-from operators.output.operator import Output
 from storage.formats import FormatError
 
 DEAD = ("category", "detail", "trigger", "source", "file", "row", "stage", "route")
 """Columns of dead letters beside the fields of the sources."""
 
 
-def _require_inside(pipeline: Pipeline) -> None:
-    """Raise Usage for an output that would lie outside of the case's folder."""
-    for node in pipeline.plan.of_kind("output"):
-        output = cast("Output", node.operator)
-        places = (output.table,) if output.in_database else output.target_keys
-        outside = next((place for place in places if output.in_database or "://" in place or Path(place).is_absolute()), None)
-        if outside is not None:
-            raise Usage(f"output '{node.name}' writes {outside}, which is outside of the case's folder", help="give the case a channel or variables under which the output is a file below the pipeline")
+def _require_given(pipeline: Pipeline, given: Mapping[str, Any]) -> None:
+    """Raise Usage for a source that would read what is real: a database, a service or an object store."""
+    found = real_source(pipeline.plan, given)
+    if found is not None:
+        node, what = found
+        raise Usage(f"source '{node.name}' reads {what}, and a case reads nothing that is real", help=f'give it rows: given: {{ {node.name}: "COLUMN | COLUMN" }}')
 
 
 @dataclass(slots=True)
@@ -78,12 +76,12 @@ class CaseRun:
         self.result, pipeline = None, None
         options = RunOptions(EngineOptions(self.engine), full_refresh=step.full_refresh, max_retract_share=self.max_retract_share, notify=False)
         try:
-            pipeline = load(self.pipeline, base_dir=self.folder, state=str(self.folder / ".errata"), **self.settings)
+            pipeline = load_inside(self.pipeline, self.folder, **self.settings)
         except PipelineErrors as errors:
             return 1, _problems(errors), None
         self._require_known(step, pipeline)
+        _require_given(pipeline, self.given)
         try:
-            _require_inside(pipeline)
             self.result = pipeline.run(options, inputs=self.given)
         except PipelineErrors as errors:
             return 1, _problems(errors), None

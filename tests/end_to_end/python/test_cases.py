@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -71,11 +73,56 @@ def test_a_case_reaches_nobody_outside(folder: Folder) -> None:
     folder.write("shop.yaml", PIPELINE + f"notify: [{{ command: [touch, {folder.path / 'told'}] }}]\n")
     assert command("test", str(folder.path))[0] == 0
     assert not (folder.path / "told").exists()
-    folder.write("errata.toml", '[connections.real]\nurl = "sqlite:real.db"\n')
-    folder.write("shop.yaml", PIPELINE.replace("type: csv, path: out/report.csv", "type: sql, connection: real, table: report"))
-    code, out, _ = command("test", str(folder.path))
-    assert (code, "output 'report' writes real:report, which is outside of the case's folder" in out) == (Exit.VIOLATION, True)
-    assert not (folder.path / "real.db").exists()
+
+
+WORLD = """\
+pipeline: { name: world }
+nodes:
+  - type: source
+    name: orders
+    config: { name: orders, type: sql, connection: real, table: sales.orders, merge: { strategy: snapshot, primary_key: [id] }, schema: [{ name: id, type: int }, { name: amount, type: decimal, scale: 2 }] }
+  - type: source
+    name: rates
+    config: { name: rates, type: csv, path: s3://bucket/rates.csv, schema: [{ name: id, type: int }] }
+  - { type: output, name: table, input: orders, config: { name: table, type: sql, connection: real, table: shop.report, primary_key: [id] } }
+  - { type: output, name: events, input: orders, config: { name: events, type: sql, connection: real, table: events, mode: op_rows } }
+  - { type: output, name: object, input: rates, config: { name: object, type: csv, path: s3://bucket/out.csv } }
+  - { type: output, name: lake, input: rates, config: { name: lake, type: delta, path: s3://bucket/lake } }
+"""
+CONNECTIONS = """\
+[connections.real]
+url = "env:NOT_SET_ANYWHERE"
+[connections.store]
+url = "s3://bucket"
+secret_access_key = "env:NOT_SET_EITHER"
+access_key_id = "env:NOT_SET_EITHER"
+"""
+
+
+def test_databases_and_objects_have_stand_ins(folder: Folder) -> None:
+    folder.write("errata.toml", CONNECTIONS)
+    folder.write("world.yaml", WORLD)
+    run = CaseRun(folder.path / "world.yaml", folder.path / "case", folder.path)
+    run.folder.mkdir()
+    case = PipelineCase(run)
+    case.step({"orders": "id | amount\n1 | 2.50\n2 | 3.00", "rates": "id\n7"}, expect={"table": "id | amount\n1 | 2.5\n2 | 3", "object": "id\n7"})
+    result = case.step({"orders": "id | amount\n1 | 2.75\n2 | 3.00"}, changes={"table": "op | amount\n-C | 2.5\n+C | 2.75"})
+    assert result is not None
+    with closing(sqlite3.connect(case.folder / "databases" / "real.sqlite")) as database:
+        assert database.execute('SELECT id, amount FROM "shop.report" ORDER BY id').fetchall() == [(1, "2.75"), (2, "3.00")]
+        assert database.execute("SELECT count(*) FROM events").fetchone() == (4,)
+    assert (case.folder / "objects/bucket/out.csv").read_text() == "id\n7\n"
+    assert (case.folder / "objects/bucket/lake/_delta_log").is_dir()
+
+
+@pytest.mark.parametrize(("rows", "source", "what"), [({"rates": "id\n7"}, "orders", "a database"), ({"orders": "id | amount"}, "rates", "an object store")])
+def test_what_is_real_has_to_be_given(rows: dict[str, Any], source: str, what: str, folder: Folder) -> None:
+    folder.write("errata.toml", CONNECTIONS)
+    folder.write("world.yaml", WORLD)
+    folder.write("world.test.yaml", json.dumps({"cases": [{"name": "one", "given": rows}]}))
+    code, out, err = command("test", str(folder.path))
+    assert (code, out) == (Exit.USAGE, "")
+    assert f"source '{source}' reads {what}, and a case reads nothing that is real" in err
 
 
 def test_cases_that_pass(folder: Folder) -> None:
