@@ -16,7 +16,8 @@ import orjson
 
 from changelog.columns import column
 from changelog.frames import united
-from changelog.lazy_imports import pa
+from changelog.lazy_imports import pa, pl
+from changelog.ops import Op
 from changelog.rows import Rows, is_null
 from changelog.spark_algebra import diff
 from errata.amend.amendment import AmendedInputs, Change, unedited
@@ -216,6 +217,7 @@ class _Erasing:
         planned.announce()
         executor = StepExecutor(planned)
         executor.watch = lambda run: self._look(run, dry=dry)
+        executor.leaving = lambda node: self._leaving(executor.run, node)
         executor.before_commit = self._leave
         self.result = executor.execute(dry=dry)
         return self._told()
@@ -299,6 +301,16 @@ class _Erasing:
     def _scrub(self) -> Scrub:
         assert self.scrub is not None  # `_look` made it
         return self.scrub
+
+    def _leaving(self, run: RunState, node: Node) -> DataFrame | None:
+        """The live rows of an output that leave although its input takes none back."""
+        found = self._scrub.tables.get(f"changelog/{node.name}")
+        gone = None if found is None else found.gone.filter(pl.col("_op").is_in([int(Op.APPEND), int(Op.CORRECT_TO)])).select("_epoch", "_key").unique()
+        if gone is None or not gone.height:
+            return None
+        keys = gone.to_arrow().cast(pa.schema({"_epoch": pa.int64(), "_key": pa.binary()}))
+        live = run.tables.live(run.engine, node, run.values, at=run.epoch - 1).where(is_null("_error")).as_frame()
+        return live.join(run.engine.from_arrow(keys), ["_epoch", "_key"], "left_semi")
 
     def _leave(self, executor: StepExecutor) -> None:
         """Let everything leave the tables, and make the record."""

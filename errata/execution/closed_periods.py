@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -55,7 +55,11 @@ def reopened_nodes(plan: Plan, options: RunOptions) -> dict[str, str]:
     return dict.fromkeys(nodes, "closed periods are reopened")
 
 
-def guard_closed(plan: Plan, options: RunOptions, run: RunState, prior: Entry | None, *, erases: bool = False) -> LateChanges:
+Leaving = Callable[[Node], "DataFrame | None"]
+"""Gives the live rows of an output that leave by an erasure although its input takes none back; None for none."""
+
+
+def guard_closed(plan: Plan, options: RunOptions, run: RunState, prior: Entry | None, *, leaving: Leaving | None = None) -> LateChanges:
     """Stop a run that would change rows of closed periods.
 
     Args:
@@ -63,7 +67,7 @@ def guard_closed(plan: Plan, options: RunOptions, run: RunState, prior: Entry | 
         options: The options of the run.
         run: The run, which has computed its rows.
         prior: The last committed epoch, also one that a full refresh replaces; None before the first run.
-        erases: Whether the run is an erasure, after which no row may say what it erases.
+        leaving: Of an erasure, after which no row may say what it erases.
 
     Returns:
         How many rows of closed periods change, since they were reopened, and how many are booked.
@@ -78,7 +82,7 @@ def guard_closed(plan: Plan, options: RunOptions, run: RunState, prior: Entry | 
         if output.closed is None or prior is None or node.name not in prior.plan:
             continue  # nothing was published
         if not options.reopen:
-            _require_allowed(node, output, full_refresh=options.full_refresh, erases=erases)
+            _require_allowed(run, node, output, full_refresh=options.full_refresh, leaving=leaving)
         if options.full_refresh:
             continue
         if options.reopen or not output.keeps_periods:
@@ -89,13 +93,26 @@ def guard_closed(plan: Plan, options: RunOptions, run: RunState, prior: Entry | 
     return LateChanges(*({name: count for name, count in found.items() if count} for found in (reopened, booked)))
 
 
-def _require_allowed(node: Node, output: Output, *, full_refresh: bool, erases: bool) -> None:
+def _require_allowed(run: RunState, node: Node, output: Output, *, full_refresh: bool, leaving: Leaving | None) -> None:
     """Raise Stopped for runs that cannot leave closed periods as they were published."""
     if full_refresh:
         raise Stopped(f"output '{node.name}' has closed periods, which a full refresh would publish again", help="--reopen lets it")
-    if erases and output.keeps_periods:
+    if leaving is not None and output.keeps_periods and (_books(run, node) or _takes_published(run, node, output, leaving)):
         told = f"output '{node.name}' keeps what it published of closed periods, and an erasure leaves nothing of a record"
-        raise Stopped(told, help="--reopen publishes closed periods again", told=told)
+        raise Stopped(told, help="--reopen publishes closed periods again; with --keep-totals totals of them may stay", told=told)
+
+
+def _books(run: RunState, node: Node) -> bool:
+    """Whether a run books rows of an output."""
+    delta = run.net_delta(node)
+    return delta is not None and bool(accepted(delta.as_frame()).where(column(KIND).isNotNull() & is_positive(F.col("_op"))).limit(1).count())
+
+
+def _takes_published(run: RunState, node: Node, output: Output, leaving: Leaving) -> bool:
+    """Whether an erasure takes rows of closed periods out of an output."""
+    rows = leaving(node)
+    assert output.closed is not None  # the caller looked
+    return rows is not None and bool(_of_closed(run, node, output.closed, rows.where(column(KIND).isNull())).limit(1).count())
 
 
 def _reopened(options: RunOptions, run: RunState, node: Node, output: Output) -> int:

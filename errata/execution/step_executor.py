@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from errata.core.events import Event, RunResult
 from errata.erasure.earlier_files import EarlierFiles
 from errata.erasure.values import Values
-from errata.execution.closed_periods import LateChanges, guard_closed
+from errata.execution.closed_periods import LateChanges, Leaving, guard_closed
 from errata.execution.engine import BYTES_A_ROW, choose_engine, start_engine, work_of
 from errata.execution.epoch import Epoch
 from errata.execution.expectations import ledger_facts, stop_where_failing
@@ -79,6 +79,7 @@ class StepExecutor:
     Attributes:
         planned: The epoch, its input and its steps.
         watch: Called with the run's state once its rows are computed.
+        leaving: Of an erasure, what leaves outputs beside what their inputs take back.
         before_commit: Called once the guards let the run pass, before outputs are staged; not in a dry run.
         files: The records of each source's files, once it was ingested.
         settled: What was rolled back.
@@ -95,6 +96,7 @@ class StepExecutor:
     planned: PlannedRun
     watch: Callable[[RunState], None] | None = None
     before_commit: Callable[[StepExecutor], None] | None = None
+    leaving: Leaving | None = None
     files: Files = field(default_factory=dict)
     settled: Settled = field(default_factory=Settled)
     late: LateChanges = field(default_factory=LateChanges)
@@ -217,7 +219,7 @@ class StepExecutor:
             case GuardStep():
                 judge(self.epoch.plan, self.epoch.options, self.run, self.files, self._tally())
                 stop_where_failing(self.epoch.plan, self.run)
-                self.late = guard_closed(self.epoch.plan, self.epoch.options, self.run, self.epoch.prior, erases=self.epoch.erases)
+                self.late = guard_closed(self.epoch.plan, self.epoch.options, self.run, self.epoch.prior, leaving=self.leaving)
             case OutputStep():
                 self._stage(step)
             case CommitStep():

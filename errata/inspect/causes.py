@@ -26,6 +26,8 @@ Change = tuple[int, bytes]
 """A changed row: epoch and key."""
 RECOMPUTE: Final = "recompute"
 """The cause of rows that an operator computed anew."""
+ERASE: Final = "erase"
+"""The cause of rows that an erasure takes back."""
 _MARKS = (ASKER, "_epoch", "_key")
 
 
@@ -114,14 +116,20 @@ class CauseWalk:
 
 
 def traced(reading: Snapshot, name: str, changes: list[Change]) -> Mapping[Change, list[str]]:
-    """The causes of source rows behind changes of a node's rows that were computed anew; none where the pipeline is not the one that last ran."""
-    if not changes:
-        return {}
+    """The causes of source rows behind changes of a node's rows that were computed anew; none where the pipeline is not the one that last ran.
+
+    An erasure is the cause of all changes of its epoch: the source rows behind them are gone.
+    """
+    erasures = {entry.epoch for entry in reading.entries if entry.counters.get("kind") == ERASE} if changes else ()
+    found = {change: [ERASE] for change in changes if change[0] in erasures}
+    others = [change for change in changes if change not in found]
+    if not others:
+        return found
     try:
         walk = CauseWalk(reading)
     except Usage:
-        return {}
-    return walk.causes(name, changes)
+        return found
+    return {**found, **walk.causes(name, others)}
 
 
 def _marks(changes: list[Change]) -> pl.DataFrame:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from errata.core.diagnostics import PipelineErrors
 from errata.core.failures import Exit, Stopped, Usage
-from errata.core.options import Correction, RunOptions
+from errata.core.options import Correction, Restatement, RunOptions
 from errata.inspect.history import History
 from errata.pages.corrections import corrections
 from tests.support.databases import Database
@@ -308,6 +308,58 @@ def test_an_erasure_publishes_closed_periods_again(folder: Folder) -> None:
         assert command(*words)[0] == Exit.STOPPED
         assert command(*words, "--reopen")[0] == 0
     assert folder.text("rows.csv").splitlines()[1:] == ["1,2026-09,west,12.00,1,,,", "2,2026-10,west,20.00,1,,,"]
+
+
+@pytest.mark.parametrize("form", ["booked", "closed"])
+def test_an_erasure_that_keeps_totals_changes_no_closed_period(tmp_path: Path, form: str) -> None:
+    made = Folder(tmp_path)
+    report = REPORT if form == "booked" else REPORT.replace(', late: book, into: { month: "OPEN" }, figures: [total]', "")
+    opened(made, "2026-10", report)
+    deliver(made, {1: ("2026-09", "west", 10), 2: ("2026-10", "west", 20), 3: ("2026-08", "north", 5)})
+    made.run()
+    before = made.text("report.csv")
+    deliver(made, {1: ("2026-09", "west", 10), 2: ("2026-10", "west", 20)})
+    with standing_in(tmp_path):
+        words = ("erase", "pipeline.yaml", "--engine", "sail", "--key", "id=3", "--reason", "asked for", "--quiet")
+        assert command(*words)[0] == Exit.STOPPED
+        assert command(*words, "--keep-totals", "month,region,v")[0] == 0
+    assert made.text("report.csv") == before
+    assert list(made.load().restate("months", Restatement(("month",)))) == []
+    made.run()
+    assert made.text("report.csv") == before
+    assert made.violations() == []
+
+
+def test_an_erasure_of_open_periods_changes_no_closed_one(folder: Folder) -> None:
+    opened(folder, "2026-10", ROWS + REPORT)
+    folder.run()
+    deliver(folder, {1: ("2026-09", "west", 10), 3: ("2026-08", "north", 5)})
+    with standing_in(folder.path):
+        assert command("erase", "pipeline.yaml", "--engine", "sail", "--key", "id=2", "--reason", "asked for", "--quiet")[0] == 0
+    assert folder.text("rows.csv").splitlines()[1:] == ["1,2026-09,west,10.00,1,,,", "3,2026-08,north,5.00,1,,,"]
+    assert folder.violations() == []
+
+
+def test_a_record_that_was_taken_back_stays_published_until_its_period_is_reopened(folder: Folder) -> None:
+    deliver(folder, {1: ("2026-09", "west", 10), 2: ("2026-10", "west", 20)})
+    folder.run()
+    with standing_in(folder.path):
+        words = ("erase", "pipeline.yaml", "--engine", "sail", "--key", "id=3", "--reason", "asked for", "--quiet")
+        assert command(*words)[0] == Exit.STOPPED
+        assert command(*words, "--reopen")[0] == 0
+    assert folder.text("rows.csv").splitlines()[1:] == ["1,2026-09,west,10.00,1,,,", "2,2026-10,west,20.00,1,,,"]
+
+
+def test_the_cause_of_a_total_that_an_erasure_changed_is_the_erasure(tmp_path: Path) -> None:
+    made = Folder(tmp_path)
+    opened(made, "2026-01", REPORT)
+    deliver(made, {1: ("2026-09", "west", 10), 2: ("2026-09", "west", 20)})
+    made.run()
+    deliver(made, {1: ("2026-09", "west", 10)})
+    with standing_in(tmp_path):
+        assert command("erase", "pipeline.yaml", "--engine", "sail", "--key", "id=2", "--reason", "asked for", "--quiet")[0] == 0
+    [line] = made.load().restate("months", Restatement(("month",)))
+    assert (line["first"], line["now"], line["causes"]) == (Decimal(30), Decimal(10), ["erase"])
 
 
 # -- the list
