@@ -21,7 +21,7 @@ from changelog.ops import Op
 from changelog.rows import Rows, is_null
 from changelog.spark_algebra import diff
 from errata.amend.amendment import AmendedInputs, Change, unedited
-from errata.amend.held_records import HeldRecords, answered
+from errata.amend.held_records import HeldRecords, answered, present_names
 from errata.amend.matched_records import Matched, Meant, named_columns, ways_of_naming
 from errata.core.diagnostics import did_you_mean
 from errata.core.events import RunResult
@@ -48,6 +48,7 @@ from errata.plan.plan import Node, Plan
 from errata.state.node_tables import Tables
 from errata.state.run_state import RunState
 from errata.state.suppressed_rows import truth
+from operators.source.file_changes import FileRecord
 from operators.source.node import SourceNode
 from storage.state.dataset_identity import exported_nodes
 from storage.state.entry import NAMELESS, Entry
@@ -242,6 +243,7 @@ class _Erasing:
         told = (self.change.wanted.reason, self.change.wanted.by, self.epoch.batch_id)
         if any(self.scrub.values.blanked(text) != text for text in told):
             raise Usage("the reason, the name or the batch id quotes an erased value, and it would stay in the ledger", help="say it in other words")
+        self._refuse_names()
         self._refuse_quoting()
         if not self.change.wanted.keep_out:
             self._refuse_held(run)
@@ -266,6 +268,18 @@ class _Erasing:
         removal = Removal(self.epoch.plan, self.epoch.state, cast("Entry", self.epoch.head))
         values.update(removal.recovered(Fingerprints.of(made_key(self.epoch.state), unfinished.left)))
         return values
+
+    def _refuse_names(self) -> None:
+        """Raise Stopped where the name of an input file has a value of the records: the ledger would name it again. Files that are gone lose their names there."""
+        plan = self.epoch.plan
+        present = [file for node in plan.of_kind("source") for file in present_names(node, plan)]
+        paths = pl.Series("path", list(dict.fromkeys(present)), pl.String)
+        named = paths.filter(self._scrub.values.holding(paths, whole=False)).to_list()
+        if named:
+            raise Stopped(
+                f"{'the name of an input file has' if len(named) == 1 else f'the names of {len(named)} input files have'} a value of the records", details=named[:20],
+                help="rename or remove them, then erase again", told="names of input files have values of the records",
+            )  # fmt: skip
 
     def _refuse_quoting(self) -> None:
         """Raise Stopped where corrections as code are about the records: the state would keep what they say."""
@@ -323,6 +337,7 @@ class _Erasing:
         before = {name: self._live(run, name) for name in self._remembering()}
         self._scrub.decisions = executor.decisions_in_force()
         tables = self._scrub.scrub()
+        executor.files = {name: tuple(map(self._renamed, files)) for name, files in executor.files.items()}
         self._clear()
         for name, count in before.items():
             run.live_rows[name] = run.live_rows.get(name, 0) - (count - self._live(run, name))
@@ -337,6 +352,10 @@ class _Erasing:
         }  # fmt: skip
         self.change.record = {RECORD: record, ERASED: self.epoch.number, "replaces": head.hash, "folded": self._folded(head, tables), **kept_out, **({NAMELESS: rows_kept} if rows_kept else {})}
         self.epoch.rewritten = self._history()
+
+    def _renamed(self, file: FileRecord) -> FileRecord:
+        """What the ledger says of an input file; one that is gone and had a value in its name has another one."""
+        return replace(file, path=self._scrub.file_name(file.path), stored_as=file.stored_as and self._scrub.file_name(file.stored_as))
 
     def _hashes(self, run: RunState, key: bytes) -> dict[str, tuple[list[str], list[str]]]:
         """By source the columns that tell the records, and the hashes of their values."""
@@ -380,7 +399,10 @@ class _Erasing:
         return [self._blanked(replace(first, counters={**first.counters, CHAINS: chains})), *map(self._blanked, others)]
 
     def _blanked(self, entry: Entry) -> Entry:
-        return replace(entry, files={}, marks={}, counters=self._without_values(entry.counters), nodes=self._without_values(entry.nodes))
+        counters, nodes, sources = map(self._without_values, (entry.counters, entry.nodes, entry.sources))
+        for source in sources.values():
+            source["files"] = [{name: self._scrub.file_name(value) if name in ("path", "stored_as") and value else value for name, value in file.items()} for file in source.get("files", ())]
+        return replace(entry, files={}, marks={}, counters=counters, nodes=nodes, sources=sources)
 
     def _without_values(self, told: Any) -> Any:
         """JSON with no erased value in it; the names of files stay."""

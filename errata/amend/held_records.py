@@ -22,7 +22,7 @@ from errata.erasure.search import Search
 from errata.execution.epoch import Epoch
 from errata.execution.rest_sources import fetch_services
 from errata.execution.sql_sources import ask_databases, forget
-from errata.plan.plan import Node
+from errata.plan.plan import Node, Plan
 from errata.plan.source_inputs import asking, datasets, discovered
 from errata.state.run_state import RunState
 from operators.core.provenance import label_prefix
@@ -43,6 +43,14 @@ if TYPE_CHECKING:
 
 MOST_LOOKED_AT = 256 << 20
 """Bytes of a file whose lines are looked at; records of a larger one are named by their numbers."""
+
+
+def present_names(node: Node, plan: Plan) -> Sequence[str]:
+    """The names of the files that a source finds now; none where they cannot be looked for."""
+    try:
+        return [file.name for file in discovered(node, plan)]
+    except StorageFailed:  # what reads the files says so
+        return []
 
 
 @contextmanager

@@ -5,7 +5,7 @@ The ledger carries the hashes from epoch to epoch. Without the key of erasures n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
@@ -19,13 +19,15 @@ from changelog.rows import Rows
 from cxl.types.types import Kind
 from errata.erasure.record import KEPT_OUT, keyed_hash, made_key
 from errata.plan.plan import Node
-from operators.core.row_type import key_parts
+from operators.core.row_type import key_parts, physical_type
 from operators.source.request import IngestResult
 from storage.state.entry import Entry
 from storage.state.location import State
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+    from changelog.rows import RowEngine
 
 _PLAIN: Final = (Kind.STRING, Kind.INT, Kind.DATE, Kind.BOOL)
 """Kinds whose values are one text, so that the hash stays where a column gets another type."""
@@ -61,21 +63,62 @@ class KeptOut:
         """Columns by which records are kept out and that the source lacks now."""
         return [name for names in self.hashes for name in names if name not in self.node.operator.output.data]
 
-    def left_out(self, made: IngestResult) -> tuple[IngestResult, pa.Table | None]:
+    def left_out(self, made: IngestResult, warn: Callable[[str], object]) -> tuple[IngestResult, pa.Table | None]:
         """What a source reads without these records, and the op rows that were left out; None where there are none.
 
-        A record that becomes one of them is retracted. The chunk lists of its files are not kept, since they count the record.
+        A record that becomes one of them is retracted. The chunk lists of its files are not kept, since they count the record. `warn` hears of records that cannot be read.
         """
         if made.rows is None:
             return made, None
         rows, engine = made.rows.as_frame(), made.rows.engine
-        out = engine.to_arrow(rows.where(F.col("_op").isin(int(Op.APPEND), int(Op.CORRECT_TO)) & F.coalesce(self.condition(), F.lit(False))))
+        come = rows.where(F.col("_op").isin(int(Op.APPEND), int(Op.CORRECT_TO)))
+        out = engine.to_arrow(come.where(F.coalesce(self.condition(), F.lit(False))))
+        unread = engine.to_arrow(come.where(_raw().isNotNull())) if "_error" in rows.columns else out.slice(0, 0)
+        if unread.num_rows:
+            named = self._named(engine, unread)
+            out = pa.concat_tables([out, unread.filter(named)])
+            if left := unread.num_rows - sum(named.to_pylist()):
+                what = "a record that cannot be read is rejected with its text" if left == 1 else f"{left:,} records that cannot be read are rejected with their texts"
+                warn(f"source '{self.node.name}': {what}: whether {'it is' if left == 1 else 'they are'} an erased one only its values would tell")
         if not out.num_rows:
             return replace(made, lists={}), None
         keys = pl.Series(out.column("_key"))
         marks = engine.from_arrow(pa.table({"_key": keys.to_arrow().cast(pa.binary()), "__op": out.column("_op")}))
         kept = _without(rows, marks)
         return replace(made, rows=Rows(engine, frame=kept), lists={}), out
+
+    def _named(self, engine: RowEngine, unread: pa.Table) -> pa.BooleanArray:
+        """Which records that cannot be read have in their text what tells an erased record: a cell or a word of it in each column."""
+        types, met = self.node.operator.output.data, set[bytes]()
+        texts = engine.from_arrow(unread.select(["_key", "_error"])).select("_key", _words(_raw()).alias("__words"))
+        for names, hashes in self.hashes.items():
+            if len(names) > _MOST_NAMES or not all(name in types for name in names):
+                continue
+            several = texts
+            for at, name in enumerate(names):
+                several = several.withColumn(f"__word{at}", F.explode("__words"))
+                several = several.withColumn(name, F.col(f"__word{at}").try_cast(physical_type(types[name])))
+            found = several.where(hash_of(self.node, names, self.secret).isin(*hashes)).select("_key").distinct()
+            met |= {bytes(key) for key in engine.to_arrow(found).column("_key").to_pylist()}
+        return pa.array([bytes(key) in met for key in unread.column("_key").to_pylist()], pa.bool_())
+
+
+_MOST_NAMES: Final = 2
+"""Columns that are looked for together in the text of a record that cannot be read."""
+_MOST_WORDS: Final = 200
+_SEPARATORS: Final = (r"[,;|\t]", r"[,;|\t:=<>{}()\[\]\"']|\s\s+", r"\"")
+"""What separates cells and words of a text, in several ways: of CSV, of JSON and XML, and of quoted cells with separators in them."""
+
+
+def _raw() -> Column:
+    """The text of a record that cannot be read; null for any other."""
+    return F.get_json_object("_error", "$.raw")
+
+
+def _words(text: Column) -> Column:
+    """What may be a value in a text."""
+    parts = F.array_distinct(F.concat(*[F.split(text, separator) for separator in _SEPARATORS], F.split(F.regexp_replace(text, "[\"']", " "), r"\s+")))
+    return F.slice(parts, 1, _MOST_WORDS)
 
 
 def _without(rows: DataFrame, marks: DataFrame) -> DataFrame:

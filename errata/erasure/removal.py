@@ -191,6 +191,8 @@ class Removal:
         for _, path in self._databases():
             if path is not None and path.exists():
                 yield _Searched(str(path), path.read_bytes, has_cells=True)
+        for path in self._watched():
+            yield _Searched(path.name if path.parent == self.plan.settings.folder else str(path), path.read_bytes, has_cells=True)
         for node, name, content in self._written():
             yield _Searched(name, partial(bytes, content), partial(self._cells, node, content), has_cells=True)
 
@@ -200,6 +202,15 @@ class Removal:
             config = cast("Output", node.operator).config
             if config.connection is not None:
                 yield f"{config.connection}:{config.table}", self.plan.settings.connections[str(config.connection)].address().path
+
+    def _watched(self) -> Iterator[Path]:
+        """The files of metrics and of lineage that the pipeline names."""
+        metrics, folder = self.plan.model.pipeline.metrics, self.plan.settings.folder
+        lineage = metrics.openlineage.path if metrics.openlineage else None
+        found = [folder / one for one in (metrics.prometheus, lineage) if one]
+        if metrics.spool_dir:
+            found += sorted((folder / metrics.spool_dir).glob("*.json"))
+        yield from (path for path in found if path.is_file())
 
     def _written(self) -> Iterator[tuple[str, str, bytes]]:
         """The files that outputs and the dead letter queue wrote: the node, the path and the content."""

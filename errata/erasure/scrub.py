@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
+from secrets import token_hex
 from typing import Final, cast
 
 from changelog.columns import EPOCH
@@ -14,7 +16,7 @@ from changelog.lazy_imports import pa, pc, pl
 from changelog.ops import Op
 from errata.erasure.quoting_corrections import ErasedNames, QuotingCorrections, corrected_nodes
 from errata.erasure.selection import IDENTITY, ErasedKeys, cut, gathered, live_of, op_rows, plain_nodes
-from errata.erasure.values import SYSTEM, Values, as_frame, spelled
+from errata.erasure.values import ERASED, SYSTEM, Values, as_frame, spelled
 from errata.plan.correlation import TRIGGERS
 from errata.plan.plan import Node, Plan
 from errata.state.triage_events import TRIAGE
@@ -27,7 +29,8 @@ from storage.delta.scrubbing import Change
 
 _NOTES: Final = ("_error", "_cause")
 """Columns of op rows that quote values."""
-_BATCH: Final = 4096
+_FILE: Final = "_file"
+"""The column with the name of the input file of a row, also of a live one: a file with an erased value in its name is not there any more."""
 
 
 @dataclass(slots=True)
@@ -78,6 +81,7 @@ class Scrub:
     """The decisions about dead letters that hold for an entry. The others about records of erased sources leave."""
     tables: dict[str, TableScrub] = field(default_factory=dict)
     _dry: bool = False
+    _salt: str = field(default_factory=lambda: token_hex(16))
 
     def look(self) -> None:
         """Find what has to leave. Nothing is changed."""
@@ -183,6 +187,12 @@ class Scrub:
 
     # -- doing it
 
+    def file_name(self, name: str) -> str:
+        """The name of an input file; of one with an erased value another one, which no other file has."""
+        if not self.values.holding(pl.Series("path", [name]), whole=False)[0]:
+            return name
+        return f"{ERASED}/{sha256((self._salt + name).encode()).hexdigest()[:16]}"
+
     def quoting(self) -> Iterator[str]:
         """The places of corrections as code that name or quote an erased record."""
         for node, key, corrections in corrected_nodes(self.plan):
@@ -226,6 +236,8 @@ class Scrub:
             leaves = pl.repeat(False, rows.height, eager=True).scatter(gone, True) | rows["_key"].is_in(keys)
             live = marks.join(found.live, IDENTITY, "semi")["_at"] if found.live is not None else gone.clear()
             dead = ~leaves & ~pl.repeat(False, rows.height, eager=True).scatter(live, True)
+            if found.live is None:
+                leaves = leaves | self._named_by_file(rows)
             changed, emptied = self._emptied(stored, rows, dead, rows["_key"].is_in(tainted), behind=found.live is not None)
             changed = _with_ops(changed, marks, found.left)
             found.dropped += int(leaves.sum())
@@ -235,15 +247,23 @@ class Scrub:
 
         return change
 
+    def _named_by_file(self, rows: pl.DataFrame) -> pl.Series:
+        """Which rows are rejects of a file with a value in its name, which is in their keys too."""
+        if not {"_error", _FILE} <= {*rows.columns}:
+            return pl.repeat(False, rows.height, eager=True)
+        return rows["_error"].is_not_null() & self.values.holding(rows[_FILE], whole=False)
+
     def _emptied(self, stored: pa.Table, rows: pl.DataFrame, dead: pl.Series, tainted: pl.Series, *, behind: bool) -> tuple[pa.Table, pl.Series]:
         """Rows without erased values in their cells, and which rows had any."""
         touched = pl.repeat(False, rows.height, eager=True)
         numbers = list(self.values.numbers())
         for column in rows:
-            if column.name in _NOTES:
-                holds = self.values.holding(column, whole=False) & dead
+            if column.name in (*_NOTES, _FILE):
+                named = column.name == _FILE
+                holds = self.values.holding(column, whole=False) & (dead | named)
                 if holds.any():
-                    texts = [self.values.blanked(text) if hit and text is not None else text for text, hit in zip(column, holds, strict=True)]
+                    other = self.file_name if named else self.values.blanked
+                    texts = [other(text) if hit and text is not None else text for text, hit in zip(column, holds, strict=True)]
                     stored = _with_column(stored, column.name, pa.array(texts, stored.schema.field(column.name).type))
             elif behind and column.name not in SYSTEM:
                 holds = self.values.holding(column, whole=True) & dead

@@ -150,7 +150,7 @@ def ingest(
     )  # fmt: skip
     _warn_of(warn, _overwritten(intake))
     made = _read(intake) if prior is None or not source.rebuilt else _read_again(source, intake, prior, before or {}, anew=anew)
-    made, out = (made, None) if kept_out is None else kept_out.left_out(made)
+    made, out = (made, None) if kept_out is None else kept_out.left_out(made, warn)
     delta = _accepted(_store(writer, source.node, made), made)
     if judge is not None:
         judge(delta, made)

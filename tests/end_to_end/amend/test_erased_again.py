@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from errata.core.failures import Usage
+from errata.core.failures import Stopped, Usage
 from errata.core.options import EngineOptions, Erasure, RunOptions
 from storage import durable
 from storage.state.ledger import Ledger
 from storage.state.location import State
 from tests.support.erasing import holding
-from tests.support.killing import Died
+from tests.support.killing import Died, kill_points
 from tests.support.pipelines import Folder, command
 
 SAIL = RunOptions(engine=EngineOptions("sail"))
@@ -33,7 +35,12 @@ nodes:
       schema: [{ name: id, type: int }, { name: customer, type: string }, { name: mail, type: string }, { name: amount, type: int }]
   - { type: aggregate, name: totals, input: orders, config: { group_by: [customer], cxl: emit total = sum(amount) } }
   - { type: output, name: report, input: orders, config: { name: report, type: delta, path: out/report } }
+  - { type: output, name: list, input: orders, config: { name: list, type: csv, path: out/list.csv } }
 """
+MERGES = [
+    ("strategy: snapshot, primary_key: [id]", False), ("strategy: snapshot", True), ("strategy: snapshot", False), ("strategy: append", True), ("strategy: upsert, primary_key: [id]", True),
+    ("strategy: upsert, primary_key: [id]", False), ("strategy: ledger, primary_key: [id]", True), ("strategy: snapshot, primary_key: [id], scope: [mail]", True),
+]  # fmt: skip
 ANNAS = "1,annabella,anna@example.org,12\n"
 ORDERS = f"id,customer,mail,amount\n{ANNAS}2,benjamin,ben@example.org,5\n"
 
@@ -133,3 +140,63 @@ def test_records_that_only_older_versions_of_tables_have_are_erased(folder: Fold
     assert holding(folder.path, ["annabella", "anna@example.org"]) == []
     with pytest.raises(Usage, match="no record"):
         folder.load().erase(ANNA, SAIL)
+
+
+@pytest.mark.parametrize(("merge", "runs"), [("strategy: snapshot, primary_key: [id]", True), ("strategy: append", False), *(pytest.param(*one, marks=pytest.mark.deep) for one in MERGES)])
+def test_the_name_of_an_input_file_does_not_stay(tmp_path: Path, merge: str, runs: bool) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", PIPELINE.replace("path: in/orders.csv", "glob: in/*.csv").replace("strategy: snapshot, primary_key: [id]", merge))
+    folder.write("in/annabella.csv", ORDERS)
+    folder.write("in/b.csv", "id,customer,mail,amount\n3,caroline,caro@example.org,7\n")
+    folder.run()
+    with pytest.raises(Stopped, match="name of an input file") as stopped:
+        folder.load().erase(replace(ANNA, keep_out=True), SAIL)
+    assert stopped.value.details == ("in/annabella.csv",)
+    folder.write("in/a.csv", ORDERS.replace(ANNAS, ""))
+    (tmp_path / "in/annabella.csv").unlink()
+    if runs:
+        folder.run()
+    done = folder.load().erase(ANNA, SAIL)
+    assert done.proof is not None
+    assert done.proof["files"] == []
+    assert holding(folder.path, ["annabella"]) == []
+    assert verified(folder)
+    folder.run()
+    assert sorted({row["customer"] for row in folder.load().show("orders")}) == ["benjamin", "caroline"]
+    assert command("verify", str(folder.path / "pipeline.yaml"), "--recompute")[0] == 0
+
+
+def test_files_of_lineage_and_metrics_are_searched(folder: Folder) -> None:
+    folder.write("pipeline.yaml", PIPELINE.replace("name: shop }", "name: shop, metrics: { openlineage: { path: lineage.jsonl, namespace: shop } } }"))
+    (folder.path / "lineage.jsonl").write_text('{"message": "annabella"}\n')
+    done = folder.load().erase(ANNA, SAIL)
+    assert done.proof is not None
+    assert done.proof["files"] == ["lineage.jsonl"]
+    (folder.path / "lineage.jsonl").unlink()
+    assert not verified(folder)
+    folder.load().erase(ANNA, SAIL)
+    assert verified(folder)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("history", ["left", "older"])
+def test_an_erasure_that_goes_on_may_die_at_every_step(folder: Folder, history: str, tmp_path: Path) -> None:
+    if history == "left":
+        log = folder.path / ".errata/shop/identities/kept.json"
+        log.parent.mkdir()
+        log.write_text("anna@example.org")
+        folder.load().erase(ANNA, SAIL)
+        log.rename(folder.path / ".errata/shop/kept.log")
+    else:
+        folder.run(full_refresh=True)
+    base = Folder(tmp_path.parent / f"{tmp_path.name}-base")
+    shutil.copytree(folder.path, base.path, dirs_exist_ok=True)
+    for point in kill_points(base, lambda one: one.load().erase(ANNA, SAIL), tmp_path.parent / f"{tmp_path.name}-killed"):
+        one = point.folder
+        if point.committed:
+            one.run()
+        with suppress(Usage):  # it may have ended
+            one.load().erase(ANNA, SAIL)
+        assert holding(one.path, ["annabella", "anna@example.org"]) == [], point.moment
+        assert verified(one), point.moment
+        assert [row["customer"] for row in one.load().show("orders")] == ["benjamin"]

@@ -95,6 +95,7 @@ nodes:
         emit total = sum(amount)
         emit names = collect(customer)
   - { type: output, name: report, input: regions, config: { name: report, type: delta, path: out/report } }
+  - { type: output, name: list, input: orders, config: { name: list, type: csv, path: out/list.csv } }
 """
 
 
