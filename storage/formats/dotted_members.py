@@ -38,6 +38,18 @@ class Members:
                 made[name] = value
         return made
 
+    def misfit(self, record: Mapping[str, Any]) -> tuple[str, Any] | None:
+        """The name and the value of a member that is neither an object nor null, where the path of a dotted column leads on; None where there is none."""
+        for name, steps in self.dotted.items() if self.dotted else ():
+            value: Any = None if name in record else record
+            for at, step in enumerate(steps):
+                if not isinstance(value, dict):
+                    if value is not None:
+                        return ".".join(steps[:at]), value
+                    break
+                value = value.get(step)
+        return None
+
     def reached(self, record: Mapping[str, Any]) -> Iterator[str]:
         """The names of the columns that a record has, including null values and members of null objects."""
         if not self.dotted:

@@ -1,4 +1,4 @@
-"""Nested arrays of parsed records: exploded to a record an element, or joined to text."""
+"""Nested values of parsed records: arrays exploded to a record an element or joined to text, and records whose nested values are of another kind."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ from typing import Any
 
 from storage.formats import limits
 from storage.formats.base import ArrayPath, Reject
-from storage.formats.dotted_members import walked
+from storage.formats.dotted_members import Members, walked
 from storage.formats.values import text_of_value
 from storage.values.json_text import canonical
 
 
 def expanded(records: Iterable[dict[str, Any] | Reject], paths: Sequence[ArrayPath]) -> Iterator[dict[str, Any] | Reject]:
-    """The records with each path's array exploded or joined. A record is a reject where several arrays would make too many records."""
+    """The records with each path's array exploded or joined.
+
+    A record is a reject where several arrays would make too many records, or where another value is in the place of an array to explode.
+    """
     for record in records:
         if isinstance(record, Reject):
             yield record
+            continue
+        if misfit := next((found for path in paths if path.mode == "explode" and (found := _no_array(record, path.steps))), None):
+            yield misfit
             continue
         sizes = [len(array) for path in paths if path.mode == "explode" and isinstance(array := walked(record, path.steps), list)]
         if message := limits.explodes_too_much(sizes):
@@ -26,6 +32,28 @@ def expanded(records: Iterable[dict[str, Any] | Reject], paths: Sequence[ArrayPa
         for path in paths:
             made = _by_one(made, path)
         yield from made
+
+
+def with_whole_objects(records: Iterable[dict[str, Any] | Reject], members: Members) -> Iterator[dict[str, Any] | Reject]:
+    """The records, as rejects where a declared member of an object is not there because another value is in the place of the object."""
+    for record in records:
+        misfit = None if isinstance(record, Reject) else members.misfit(record)
+        yield record if misfit is None or isinstance(record, Reject) else _reject(record, *misfit, "map")
+
+
+def _no_array(record: dict[str, Any], steps: Sequence[str]) -> Reject | None:
+    """The reject of a record where a path leads to a value that is no array, or ends early at one that is no object."""
+    value: Any = record
+    for at, step in enumerate(steps):
+        if not isinstance(value, dict):
+            return None if value is None else _reject(record, ".".join(steps[:at]), value, "map")
+        value = value.get(step)
+    return None if value is None or isinstance(value, list) else _reject(record, ".".join(steps), value, "array")
+
+
+def _reject(record: dict[str, Any], name: str, value: Any, kind: str) -> Reject:
+    fields = {member: text_of_value(one) for member, one in record.items()}
+    return Reject("type_coercion_failure", f"column '{name}': cannot read {text_of_value(value)!r} as {kind}", fields, canonical(record))
 
 
 def _by_one(records: Iterable[dict[str, Any]], path: ArrayPath) -> Iterator[dict[str, Any]]:

@@ -21,7 +21,7 @@ from storage.formats.batches import cut, next_block, record_batches
 from storage.formats.dotted_members import Members, walked
 from storage.formats.envelope import typed_section
 from storage.formats.json.array_bounds import Located, is_too_deep, located
-from storage.formats.json.arrays import expanded
+from storage.formats.json.arrays import expanded, with_whole_objects
 from storage.formats.json.change_feeds import EventReader
 from storage.formats.json.exact_numbers import Parser, exact_text, parser_of
 from storage.formats.json.fast_lines import flat_batch, records_with_all_members
@@ -286,7 +286,10 @@ def _expanded(reader: _Reader, data: Buffer, name: str) -> Iterable[Record]:
 
 
 def _with_arrays(reader: _Reader, records: Iterable[Record]) -> Iterable[Record]:
-    return expanded(records, reader.plan.array_paths) if reader.plan.array_paths else records
+    """The records with their arrays exploded or joined. What is in the place of an object is lost where undeclared members are dropped, so it rejects the record."""
+    made = expanded(records, reader.plan.array_paths) if reader.plan.array_paths else records
+    members = Members.of(reader.plan.declared) if reader.plan.on_unmapped == "drop" else None
+    return with_whole_objects(made, members) if members is not None and members.dotted else made
 
 
 def _all_lines(reader: _Reader, data: Buffer, name: str, unique: Unique | None, row: int = 1) -> Iterator[Record]:

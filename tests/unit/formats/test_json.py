@@ -141,6 +141,30 @@ def test_array_paths(paths, record, expected):
     assert found == expected
 
 
+MISFITS = [
+    ('{"id": 1, "items": "none"}', "column 'items': cannot read 'none' as array"),
+    ('{"id": 1, "items": {"s": 1}}', """column 'items': cannot read '{"s":1}' as array"""),
+    ('{"id": 1, "items": false}', "column 'items': cannot read 'false' as array"),
+    ('{"id": 1, "cust": "Bob"}', "column 'cust': cannot read 'Bob' as map"),
+    ('{"id": 1, "cust": {"at": 7}}', "column 'cust.at': cannot read '7' as map"),
+    ('{"id": 1, "cust": [], "items": null}', "column 'cust': cannot read '[]' as map"),
+    ('{"id": 1, "cust": null, "items": null}', None),
+    ('{"id": 1, "cust": {"at": null}}', None),
+    ('{"id": 1, "cust": "Bob", "cust.name": "a", "cust.at.zip": "b"}', None),
+]
+
+
+@pytest.mark.parametrize("form", ["ndjson", "array"])
+@pytest.mark.parametrize(("record", "detail"), MISFITS)
+def test_another_value_in_the_place_of_an_array_or_object_rejects_the_record(record, detail, form):
+    columns = [("id", "int"), ("cust.name", "string"), ("cust.at.zip", "string")]
+    reader = json_reader(columns, {"format": form}, array_paths=(ArrayPath("items"),), on_unmapped="drop")
+    (row,) = records_of(reader, (record if form == "ndjson" else f"[{record}]").encode())
+    error = None if row.error is None else json.loads(row.error) if isinstance(row.error, str) else row.error
+    assert (error and error["category"], error and error["detail"]) == (detail and "type_coercion_failure", detail)
+    assert detail is None or error["fields"]["id"] == "1"
+
+
 def test_under_ndjson_the_record_path_leads_to_the_records_of_each_line():
     reader = json_reader([("n", "int")], {"format": "ndjson", "record_path": "$.d.r"})
     data = b'{"d": {"r": [{"n": 1}, {"n": 2, "m": 0}]}}\n{"d": {"r": []}}\n{"d": []}\n{"d": {"r": [7, {"n": 3}]}}\n{\n'
