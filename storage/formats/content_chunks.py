@@ -32,18 +32,13 @@ if TYPE_CHECKING:
 
 Positions: TypeAlias = "npt.NDArray[np.int64]"
 Words: TypeAlias = "npt.NDArray[np.uint64]"
-Digests: TypeAlias = "npt.NDArray[np.uint64]"
-"""The hashes of chunks: a row of two numbers each."""
-Seeds: TypeAlias = tuple[int, int]
 
 RECORDS = 128
 """Records of an average chunk."""
 LEAST = 16
 """Records of the smallest chunk; only the last chunk of a file may have fewer."""
-DIGEST = 16
-"""Bytes of a chunk's hash: two hashes of `record_hashes`."""
-AHEAD, FARTHEST = 64, 4096
-"""Known chunks whose places are hashed at once behind a chunk of another size, and at most: each time that these places are used up, twice as many."""
+AHEAD, FARTHEST = 32, 4096
+"""Known chunks whose places are hashed at once, at least and at most: half as many again as there were between the last two new chunks, then twice as many each time."""
 _RESIDENT = 64 << 20
 """Bytes of a mapped file that stay in memory, about."""
 _WORD = 8
@@ -64,7 +59,7 @@ def _factors() -> Words:
 class Hashes(NamedTuple):
     """The hashes of the chunks of a file, and of the records of each chunk: None where nobody wants them, null for chunks without them."""
 
-    chunks: Digests
+    chunks: RecordHashes
     records: pa.Array | None = None
 
 
@@ -96,9 +91,7 @@ class ContentChunks:
     @cached_property
     def digests(self) -> pa.Array:
         """A hash of each chunk's bytes and of what else decides how they are read. A thread computes them: the first read of a file does not need them."""
-        chunks = self.hashing.result().chunks
-        ends = np.arange(len(chunks) + 1, dtype="<i4") * DIGEST
-        return pa.Array.from_buffers(pa.binary(), len(chunks), [None, pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(chunks, "<u8"))])
+        return pa.array(self.hashing.result().chunks.view(np.int64))
 
     @property
     def hashes(self) -> pa.Array | None:
@@ -176,7 +169,7 @@ class _Seen:
 class KnownChunks:
     """The chunks that a file had: the hash, the bytes and the number of records of each, the hashes of the records of each, and the salt of all hashes."""
 
-    digests: Digests
+    digests: RecordHashes
     sizes: Positions
     records: Positions
     hashes: pa.Array | None
@@ -196,7 +189,7 @@ class _Ahead(NamedTuple):
     shift: int
     first: int
     bounds: Positions
-    digests: Digests
+    digests: RecordHashes
 
 
 @dataclass
@@ -206,7 +199,7 @@ class _Walk:
     Args:
         reader: reads the file
         data: the file
-        seeds: the seeds of the hashes of chunks
+        seed: the seed of the hashes of chunks
         known: the chunks that it had
         starts: where the chunks found so far begin, then where the last one ends
         rows: as in `ContentChunks`
@@ -217,20 +210,23 @@ class _Walk:
 
     reader: Reader
     data: Buffer
-    seeds: Seeds
+    seed: int
     known: KnownChunks
     starts: list[int]
     rows: list[int] = field(default_factory=lambda: [1])
     met: list[int] = field(default_factory=list)
-    fresh: list[Digests] = field(default_factory=list)
+    fresh: list[RecordHashes] = field(default_factory=list)
     bounds: dict[int, Positions] = field(default_factory=dict)
-    _ahead: _Ahead = field(default_factory=lambda: _Ahead(0, 0, np.zeros(1, np.int64), np.empty((0, 2), np.uint64)))
+    _gap: int = 0
+    """Known chunks between the last two new ones."""
+    _ahead: _Ahead = field(default_factory=lambda: _Ahead(0, 0, np.zeros(1, np.int64), np.empty(0, np.uint64)))
 
     def found(self) -> bool:
         """Go through the file. Return False where many chunks are new, or it has to be looked at as a whole."""
         number, least, early = 0, 0, len(self.known.digests) * _EARLY
         while True:
             passed = self._pass(number)
+            self._gap = passed - number
             number, least = passed, passed if passed > number else least
             if self.starts[-1] == len(self.data):
                 return bool(self.met)
@@ -241,7 +237,7 @@ class _Walk:
             self.bounds[len(self.met)] = chunk
             self.fresh.append(digest)
             self._add(chunk[-1:], [len(chunk) - 1], [-1])
-            met = self._places.get(digest.tobytes(), -1)
+            met = self._places.get(int(digest[0]), -1)
             number = met + 1 if met >= least else number + 1
             least = number if met >= least else least
 
@@ -268,7 +264,7 @@ class _Walk:
                 found = found[:-1]
             if not len(found):
                 return number
-            differs = (found != known.digests[number : number + len(found)]).any(axis=1)
+            differs = found != known.digests[number : number + len(found)]
             same = int(differs.argmax()) if differs.any() else len(found)
             self._add(bounds[1 : same + 1], known.records[number : number + same].tolist(), range(number, number + same))
             number += same
@@ -281,16 +277,21 @@ class _Walk:
         shift, last = self.starts[-1] - int(self._ends[number]), self._ahead
         if last.shift != shift or not last.first <= number < last.first + len(last.digests):
             grown = last.shift == shift and number == last.first + len(last.digests)
-            bounds = self._places_of(number, shift, max(AHEAD, min(2 * len(last.digests), FARTHEST)) if grown else AHEAD)
-            self._ahead = _Ahead(shift, number, bounds, _digests(self.data, bounds, self.seeds))
+            bounds = self._places_of(number, shift, max(AHEAD, min(2 * len(last.digests), FARTHEST)) if grown else self._first_count)
+            self._ahead = _Ahead(shift, number, bounds, _digests(self.data, bounds, self.seed))
         return self._ahead
+
+    @property
+    def _first_count(self) -> int:
+        """The known chunks whose places are hashed at once behind a new one: a few more than there were between the last two."""
+        return min(max(AHEAD, self._gap + self._gap // 2), FARTHEST)
 
     def _places_of(self, number: int, shift: int, count: int) -> Positions:
         """Where some known chunks would begin, if they are so far behind their places in a file of known chunks alone, then where the last one would end."""
         bounds = self._ends[number : number + count + 1] + shift
         return bounds[bounds <= len(self.data)]
 
-    def _digest(self, number: int, chunk: Positions) -> Digests:
+    def _digest(self, number: int, chunk: Positions) -> RecordHashes:
         """The hash of a new chunk in the place of a known one. Where its size differs, the places behind it are hashed with it."""
         start, stop = chunk[[0, -1]].tolist()
         ahead, at = self._ahead, number - self._ahead.first
@@ -298,8 +299,8 @@ class _Walk:
             return ahead.digests[at : at + 1]
         number = min(number + 1, len(self.known.digests))
         shift = stop - int(self._ends[number])
-        bounds = self._places_of(number, shift, AHEAD)
-        digests = _digests(self.data, np.concatenate([[start], bounds]), self.seeds)
+        bounds = self._places_of(number, shift, self._first_count)
+        digests = _digests(self.data, np.concatenate([[start], bounds]), self.seed)
         self._ahead = _Ahead(shift, number, bounds, digests[1:])
         return digests[:1]
 
@@ -346,9 +347,9 @@ class _Walk:
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.known.sizes)])
 
     @cached_property
-    def _places(self) -> dict[bytes, int]:
+    def _places(self) -> dict[int, int]:
         """The last number of each known chunk, by its hash."""
-        return {digest.tobytes(): number for number, digest in enumerate(self.known.digests)}
+        return {digest: number for number, digest in enumerate(self.known.digests.tolist())}
 
 
 def chunks_of(reader: Reader, path: Place, name: str, known: KnownChunks | None = None, *, by_record: bool = False) -> ContentChunks | None:
@@ -372,9 +373,9 @@ def chunks_of(reader: Reader, path: Place, name: str, known: KnownChunks | None 
         if found is None:
             return None
         reading = repr((found.head, reader.plan.undeclared)).encode()
-        seeds = record_hashes.seed_of(salt, reading, 1), record_hashes.seed_of(salt, reading, 2)
+        seed = record_hashes.seed_of(salt, reading, 1)
         hashed = record_hashes.seed_of(salt, reading, 0) if by_record else None
-        walk = _Walk(reader, data, seeds, known, [found.begin]) if known is not None else None
+        walk = _Walk(reader, data, seed, known, [found.begin]) if known is not None else None
         if walk is not None and walk.found():
             settled = _settled(walk.hashes(hashed), path, facts)
             return ContentChunks(np.array(walk.starts), np.array(walk.rows), found.head, _done(settled), salt, walk.bounds)
@@ -385,7 +386,7 @@ def chunks_of(reader: Reader, path: Place, name: str, known: KnownChunks | None 
 
     def hashes() -> Hashes:
         records = None if hashed is None else record_hashes.by_chunk(_of_pieces(data, pieces, hashed), np.diff(rows))
-        return _settled(Hashes(_digests(data, starts, seeds), records), path, facts)
+        return _settled(Hashes(_digests(data, starts, seed), records), path, facts)
 
     thread = ThreadPoolExecutor(1)
     hashing = thread.submit(hashes)
@@ -431,7 +432,7 @@ def _look(words: Words, starts: Positions, data: Buffer, seed: int | None) -> _S
     if not len(starts):
         return None
     numbers = np.flatnonzero(_last_ones(words, starts[:-1], starts[1:])) + 1
-    hashes = None if seed is None else record_hashes.of_run(data, starts, seed)[:, 0]
+    hashes = None if seed is None else record_hashes.of_run(data, starts, seed)
     return _Seen(len(starts), int(starts[0]), int(starts[-1]), numbers, starts[numbers], hashes)
 
 
@@ -470,13 +471,13 @@ def _bounds(words: Words, pieces: Iterable[_Seen], begin: int, end: int) -> tupl
     return np.array([*starts, end], np.int64), np.array([*rows, count + 1], np.int64)
 
 
-def _digests(data: Buffer, bounds: Positions, seeds: Seeds) -> Digests:
+def _digests(data: Buffer, bounds: Positions, seed: int) -> RecordHashes:
     """The hashes of parts of a file that follow each other. `bounds`: where each begins, then where the last one ends."""
-    found, first = [np.empty((0, len(seeds)), np.uint64)], 0
+    found, first = [np.empty(0, np.uint64)], 0
     while first < len(bounds) - 1:
         behind = max(int(np.searchsorted(bounds, bounds[first] + _RESIDENT)), first + 1)
         some = bounds[first : behind + 1]
-        found.append(record_hashes.of_run(data, some, *seeds))
+        found.append(record_hashes.of_run(data, some, seed))
         if behind < len(bounds) - 1:
             release_pages(data)
         first = behind

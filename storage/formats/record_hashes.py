@@ -45,12 +45,12 @@ def seed_of(salt: int, reading: bytes, number: int) -> int:
     return int.from_bytes(blake3(facts).digest(WIDTH), "little")
 
 
-def of_run(data: Buffer, bounds: Positions, *seeds: int) -> RecordHashes:
-    """Return the hashes of records that follow each other, a row a record and a column a seed. `bounds`: where each begins, then where the last one ends."""
+def of_run(data: Buffer, bounds: Positions, seed: int) -> RecordHashes:
+    """Return the hashes of records or chunks that follow each other. `bounds`: where each begins, then where the last one ends."""
     if len(bounds) < 2:
-        return np.empty((0, len(seeds)), np.uint64)
+        return np.empty(0, np.uint64)
     first = int(bounds[0])
-    return _hashed(memoryview(data)[first : int(bounds[-1])], bounds - first, *seeds)
+    return _hashed(memoryview(data)[first : int(bounds[-1])], bounds - first, seed)
 
 
 def of_runs(data: Buffer, runs: Sequence[Positions], seed: int) -> RecordHashes:
@@ -63,9 +63,9 @@ def of_runs(data: Buffer, runs: Sequence[Positions], seed: int) -> RecordHashes:
             offsets.append(bounds[1:] - first + size)
             size += last - first
             if size >= _TOGETHER:
-                found.append(_hashed(b"".join(texts), np.concatenate(offsets), seed)[:, 0])
+                found.append(_hashed(b"".join(texts), np.concatenate(offsets), seed))
                 texts, offsets, size = [b""], [np.zeros(1, np.int64)], 0
-    return np.concatenate([*found, _hashed(b"".join(texts), np.concatenate(offsets), seed)[:, 0]])
+    return np.concatenate([*found, _hashed(b"".join(texts), np.concatenate(offsets), seed)])
 
 
 def by_chunk(hashes: RecordHashes, counts: Positions) -> pa.Array:
@@ -114,7 +114,7 @@ def _count() -> pl.Expr:
     return pl.int_range(pl.len()).over("hash").alias("count")
 
 
-def _hashed(text: bytes | memoryview, offsets: Positions, *seeds: int) -> RecordHashes:
+def _hashed(text: bytes | memoryview, offsets: Positions, seed: int) -> RecordHashes:
     buffers = [None, pa.py_buffer(offsets.astype("<i8", copy=False)), pa.py_buffer(text)]
-    records = pl.Series(pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers))
-    return np.stack([records.hash(seed).to_numpy() for seed in seeds], axis=1)
+    hashes: RecordHashes = pl.Series(pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)).hash(seed).to_numpy()
+    return hashes

@@ -17,8 +17,7 @@ from changelog.lazy_imports import F, np, pa
 from operators.source.diff.alignment import Positions, align
 from operators.source.file_changes import Label
 from storage.engines import Engine
-from storage.formats.content_chunks import DIGEST, ContentChunks, KnownChunks
-from storage.formats.record_hashes import WIDTH
+from storage.formats.content_chunks import ContentChunks, KnownChunks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,7 +44,7 @@ def chunk_schema() -> pa.Schema:
     `salt` is that of all hashes. `first` and `last` are the order keys of the first and the last record, for sources without a primary key. `spans` belong to sources with one:
     triples of 8 bytes each, the epoch that read the records, their first row and their last row. For these `hashes` has a hash of each record.
     """
-    numbers = ("records", "size", "salt")
+    numbers = ("digest", "records", "size", "salt")
     names = ("digest", "records", "size", "first", "last", "spans", "hashes", "salt")
     return pa.schema([pa.field(name, pa.int64() if name in numbers else pa.binary()) for name in names])
 
@@ -87,12 +86,10 @@ class ChunkList:
     @cached_property
     def known(self) -> KnownChunks:
         """What finds the same chunks in the next version of the file."""
-        digests = self.table.column("digest").cast(pa.binary(DIGEST)).combine_chunks()
-        numbers = np.frombuffer(digests.buffers()[1], "<u8").reshape(-1, DIGEST // WIDTH)[digests.offset : digests.offset + len(digests)]
+        digests, sizes, records = (self.table.column(name).to_numpy() for name in ("digest", "size", "records"))
         hashes = self.table.column("hashes").combine_chunks()
         kept = None if hashes.null_count == len(hashes) else hashes
-        sizes, records = (self.table.column(name).to_numpy() for name in ("size", "records"))
-        return KnownChunks(numbers, sizes, records, kept, self.table.column("salt")[0].as_py())
+        return KnownChunks(digests.view(np.uint64), sizes, records, kept, self.table.column("salt")[0].as_py())
 
     @classmethod
     def of(cls, table: pa.Table) -> ChunkList:
