@@ -42,6 +42,8 @@ MOST_RECORDS = 100_000
 MOST_CELLS = 2_000_000
 _OUTLINE = 4 << 20
 """Bytes in which the records of a document are looked for."""
+_SENTENCE = 4
+"""Words from which the text of a cell is a sentence."""
 _DEEPEST = 8
 _SUFFIXES = {
     ".csv": "csv", ".tsv": "csv", ".tab": "csv", ".txt": "csv", ".psv": "csv", ".json": "json", ".ndjson": "json", ".jsonl": "json", ".geojson": "json", ".xml": "xml",
@@ -331,15 +333,32 @@ def _typed(path: Path, name: str, data: Buffer, form: str) -> list[Sample]:
 
 
 def _workbook(path: Path, name: str, data: Buffer, form: str) -> list[Sample]:
-    """A sample of each visible sheet with columns. A workbook with one of them needs no option."""
+    """A sample of each visible sheet with a table. A workbook with one of them needs no option. The first sample has what is said of the other sheets."""
     formats.reader(form, {}, ReadPlan(()))  # raises where the library is not installed
     titles = workbooks.visible_sheets(data, name)
     if len(titles) < 2:
         return _typed(path, name, data, form)
-    found = [sample for title in titles if (sample := _columnar(path, name, data, form, {"sheet": title})) is not None and sample.records]
-    if len(found) < 2:
-        return [replace(one, options={} if one.kind == titles[0] else one.options) for one in found] or _typed(path, name, data, form)
-    return [replace(one, alone=False) for one in found]
+    sheets = {title: _columnar(path, name, data, form, {"sheet": title}) for title in titles}
+    filled = {title: sample for title, sample in sheets.items() if sample is not None and sample.records}
+    found = [sample for sample in filled.values() if not _is_prose(sample)] or list(filled.values())
+    if not found:
+        return _typed(path, name, data, form)
+    if len(found) == 1:
+        found = [replace(one, options={} if one.kind == titles[0] else one.options) for one in found]
+    else:
+        found = [replace(one, alone=False) for one in found]
+    kept = [one.kind for one in found]
+    left = [f"sheet '{title}' is left out: it has {'sentences in one column, no table' if title in filled else 'no records'}" for title in titles if title not in kept]
+    return [replace(found[0], doubts=[*found[0].doubts, *(Doubt("", text) for text in left)]), *found[1:]]
+
+
+def _is_prose(sample: Sample) -> bool:
+    """Whether a sheet has notes and no table: one column of texts, and most of them are sentences."""
+    if len(sample.cells) != 1:
+        return False
+    (header, cells), = sample.cells.items()
+    texts = [header, *cells.texts.drop_nulls().to_list()]
+    return cells.kinds <= {"text"} and sum(len(text.split()) >= _SENTENCE for text in texts) * 2 > len(texts)
 
 
 def _columnar(path: Path, name: str, data: Buffer, form: str, options: Mapping[str, Any]) -> Sample | None:

@@ -289,6 +289,29 @@ def test_sheets_with_the_same_columns_are_merged_without_the_signs(project, caps
     assert sorted(rows("out/january_and_february.csv")[1:]) == [["11", "1.50"], ["12", "2.50"], ["2", "1.50"], ["3", "2.50"]]
 
 
+def test_sheets_of_notes_and_empty_sheets_are_left_out(project, capsys):
+    xlsxwriter = pytest.importorskip("xlsxwriter")
+    book = xlsxwriter.Workbook("b.xlsx")
+    for title, table in {
+        "Read me": [["Sales of the shops, 2026"], ["Figures are sent by the shops each Monday."], ["Ask Ann before you change one."], ["March"]],
+        "Sales": [["id", "price"], [1, 2.5], [2, 3.5]],
+        "Blank": [],
+        "Header": [["a", "b"]],
+        "Codes": [["code"], ["North of the river"], ["A"], ["B"]],
+    }.items():
+        sheet = book.add_worksheet(title)
+        for number, row in enumerate(table):
+            sheet.write_row(number, 0, row)
+    book.close()
+    told = project("b.xlsx")
+    assert "sales: sheet 'Read me' is left out: it has sentences in one column, no table" in told
+    assert "sales: sheet 'Blank' is left out: it has no records" in told
+    assert "sales: sheet 'Header' is left out: it has no records" in told
+    ran(capsys)
+    assert rows("out/sales.csv") == [["id", "price"], ["1", "2.50"], ["2", "3.50"]]
+    assert sorted(path.stem for path in Path("out").iterdir()) == ["codes", "sales"]
+
+
 def test_workbooks_and_avro(project, capsys):
     xlsxwriter, fastavro = pytest.importorskip("xlsxwriter"), pytest.importorskip("fastavro")
     book = xlsxwriter.Workbook("b.xlsx")
