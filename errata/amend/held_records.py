@@ -23,7 +23,7 @@ from errata.execution.epoch import Epoch
 from errata.execution.rest_sources import fetch_services
 from errata.execution.sql_sources import ask_databases, forget
 from errata.plan.plan import Node, Plan
-from errata.plan.source_inputs import asking, datasets, discovered
+from errata.plan.source_inputs import asking, discovered
 from errata.state.run_state import RunState
 from operators.core.provenance import label_prefix
 from operators.source.diff.by_answer import AnswerRows
@@ -58,7 +58,7 @@ def answered(epoch: Epoch) -> Iterator[Mapping[str, AnswerChanges]]:
     """What databases answer now, by source, within the body of a `with`; copies of services and of datasets on servers are brought up to date. Raises StorageFailed."""
     plan = epoch.plan
     fetch_services(plan, epoch.warn)
-    for one in datasets(plan):
+    for one in plan.datasets.values():
         one.fetch()
     if not asking(plan):
         yield {}

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -30,6 +27,7 @@ from errata.yaml import parse_yaml
 from operators.core.settings import PipelineSettings, leads_out
 from operators.corrections.entries import cell_text
 from operators.corrections.operator import Corrections
+from storage.folder_lock import alone
 from storage.uris import below
 from storage.values.python_rows import dictionaries
 
@@ -178,7 +176,7 @@ def append(saved: Saved, settings: PipelineSettings, doubles: Callable[[Any], bo
     if not settings.allow_absolute_paths and leads_out(settings.folder, saved.name):
         raise Usage(f"'{saved.name}' is a link to a file outside the pipeline's folder", help="the next run would not read it: save into a file beside the pipeline")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(path.parent):
+    with alone(path.parent):
         before = path.read_text(encoding="utf-8") if path.exists() else ""
         text = before + ("" if not before or before.endswith("\n") else "\n") + saved.text
         document = parse_yaml(text, file=str(saved.path), env={})
@@ -187,18 +185,6 @@ def append(saved: Saved, settings: PipelineSettings, doubles: Callable[[Any], bo
         if any(map(doubles, document.value[:-count])):
             raise Usage(f"the record is corrected in {saved.name} already", help="edit it there, or give it status: withdrawn")
         replace_file(path, text)
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder, so that of two who write into it one waits."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):  # a file system may have no locks
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def key_of(entry: Any, first: str) -> Mapping[str, str] | None:

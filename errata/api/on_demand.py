@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from errata.amend import compact, correct, erase, repairs, revert, saved_correction, triage
+    from errata.amend import compact, correct, dataset_export, erase, repairs, revert, saved_correction, triage
     from errata.api import amendments, results, runs
     from errata.inspect import (
         booked,
         corrections,
-        dataset_export,
         dlq,
         expectations,
         explain,
@@ -30,7 +29,7 @@ else:
     booked = Lazy("errata.inspect.booked")
     compact = Lazy("errata.amend.compact")
     correct = Lazy("errata.amend.correct")
-    dataset_export = Lazy("errata.inspect.dataset_export")
+    dataset_export = Lazy("errata.amend.dataset_export")
     dlq = Lazy("errata.inspect.dlq")
     erase = Lazy("errata.amend.erase")
     expectations = Lazy("errata.inspect.expectations")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from errata.execution.epoch import Epoch
 from errata.execution.local_copies import Copies
 from errata.execution.rest_sources import fetch_services
-from errata.plan.source_inputs import asking, datasets
+from errata.plan.source_inputs import asking
 from errata.plan.steps import IngestStep
 from errata.state.node_writer import NodeWriter
 from errata.state.run_state import Ingested
@@ -59,7 +59,7 @@ class FileInputs(Inputs):
 
     def look(self) -> dict[str, SourceFiles]:
         """Fetch what services and servers have, and ask databases, then compare all files with the last epoch."""
-        epoch, read = self.epoch, datasets(self.epoch.plan)
+        epoch, read = self.epoch, list(self.epoch.plan.datasets.values())
         fetch_services(epoch.plan, epoch.warn)
         for one in read:
             one.fetch()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,8 +17,8 @@ from storage.files.discovery import FileStat
 from storage.files.errors import InputError
 from storage.files.stores import store_of
 from storage.odf.chain import HEAD, Chain, Slice, damaged, follow, too_long
-from storage.odf.columns import Vocabulary
 from storage.odf.dataset import DatasetFolder
+from storage.odf.kept_chain import kept, kept_text
 from storage.odf.slices import check_slice, first_taking_back
 from storage.stores.places import ObjectPath, Place, Places
 
@@ -33,16 +31,17 @@ else:
 
 __all__ = ["Dataset"]
 
-_chains: dict[str, Chain] = {}
-"""What this process has read of chains, by the dataset's place. A block never changes, so only newer ones are read."""
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Dataset:
-    """The dataset of a source."""
+    """The dataset of a source.
+
+    Attributes:
+        known: What was read of its chain. A block never changes, so only newer ones are read.
+    """
 
     source: SourceNode
     places: Places
+    known: Chain | None = None
 
     @property
     def path(self) -> str:
@@ -109,8 +108,7 @@ class Dataset:
             if config.files.on_no_match == "error" and config.publisher is None:
                 raise StorageFailed(f"source '{self.source.name}': there is no dataset in {self.path}", file=self.path)
             return None
-        key = str(self._place(""))
-        chain = _chains[key] = follow(self._read, self.name, _chains.get(key) or self._kept())
+        chain = self.known = follow(self._read, self.name, self.known or self._kept())
         names = {one.name: one.source_name or one.name for one in config.schema_}
         if config.marks and names[config.merge.op or ""] != (op := chain.vocabulary.op):
             told = f"merge: {{ primary_key: [...], op: {op} }}" if not is_reserved(op) else f"declare {{ name: operation, type: int, source_name: {op} }}, and merge: {{ primary_key: [...], op: operation }}"
@@ -138,10 +136,10 @@ class Dataset:
 
     def digest(self, place: Place) -> str:
         """The hash of a file, which is its name. Raises StorageFailed where it has another content (E660), or takes rows back although they are only appended (E665)."""
-        content = store_of(place).content(place)
-        chain = _chains[str(self._place(""))]
+        content, chain = store_of(place).content(place), self.known
+        assert chain is not None  # a file of it was found
         try:
-            check_slice(content, next(one for one in chain.slices if one.name == place.name), self.name)
+            check_slice(content, next(one for one in reversed(chain.slices) if one.name == place.name), self.name)
             at = first_taking_back(content, chain.vocabulary, self.name) if self.source.config.merge.strategy == "append" else None
         except InputError as error:
             raise StorageFailed(f"source '{self.source.name}': {error}", file=self.path) from error
@@ -164,16 +162,12 @@ class Dataset:
 
     def keep(self) -> None:
         """Keep what was read of the chain in the state folder, so that the next run reads newer blocks only."""
-        chain, file = _chains.get(str(self._place(""))), self._kept_file
-        if chain is None or file is None or ((kept := self._kept()) is not None and kept.head == chain.head):
+        chain, file = self.known, self._kept_file
+        if chain is None or file is None or ((before := self._kept()) is not None and before.head == chain.head):
             return
-        told = {
-            "head": chain.head, "number": chain.number, "identity": chain.identity.hex(), "system_time": chain.system_time.isoformat(), "vocabulary": chain.vocabulary.names,
-            "slices": [[one.name, one.size, one.start, one.end] for one in chain.slices],
-        }  # fmt: skip
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         staged = durable.staging_path(file)
-        staged.write_text(json.dumps(told))
+        staged.write_text(kept_text(chain))
         durable.publish(staged, file)
 
     @property
@@ -184,11 +178,6 @@ class Dataset:
         """The chain as an earlier run left it; None where nothing of use was kept."""
         file = self._kept_file
         try:
-            if file is None or not file.is_file():
-                return None
-            told = json.loads(file.read_text())
-            slices = [Slice(*one) for one in told["slices"]]
-            moment = datetime.fromisoformat(told["system_time"])
-            return Chain(told["head"], told["number"], bytes.fromhex(told["identity"]), moment, Vocabulary(*told["vocabulary"]), slices=slices)
-        except (OSError, ValueError, KeyError, TypeError):
+            return None if file is None or not file.is_file() else kept(file.read_text())
+        except (OSError, ValueError):
             return None

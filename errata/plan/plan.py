@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from cxl.types.types import type_name
+from errata.plan.datasets import Dataset
 from errata.plan.edits import beside, written
 from errata.project.compositions.parameters import Parameter
 from errata.project.model import PipelineFile
@@ -19,6 +20,9 @@ from operators.core.operator import Operator
 from operators.core.row_type import stored_types
 from operators.core.run_values import riding
 from operators.core.settings import NodeSpec, PipelineSettings
+
+if TYPE_CHECKING:
+    from operators.source.node import SourceNode
 
 FINGERPRINT_VERSION = 1
 """Part of every fingerprint: what Errata itself changes in an operator's meaning counts as a change of logic."""
@@ -130,6 +134,12 @@ class Plan:
 
     def __getitem__(self, name: str) -> Node:
         return self.nodes[name]
+
+    @cached_property
+    def datasets(self) -> Mapping[str, Dataset]:
+        """The datasets of Open Data Fabric that sources read, by source."""
+        operators = (cast("SourceNode", node.operator) for node in self if node.is_source)
+        return {one.name: Dataset(one, self.settings.places) for one in operators if one.config.dataset and not one.has_own_file}
 
     @cached_property
     def consumers(self) -> Mapping[str, tuple[Node, ...]]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import cast
 
 from errata.core.failures import StorageFailed
-from errata.plan.datasets import Dataset
 from errata.plan.plan import Node, Plan
 from operators.source.node import SourceNode
 from storage.at_exit import at_exit
@@ -28,7 +27,7 @@ def discovered(node: Node, plan: Plan) -> Sequence[FileStat]:
         return stored_records(operator)
     config = operator.config
     if config.dataset:
-        return Dataset(operator, plan.settings.places).files()
+        return plan.datasets[node.name].files()
     files = config.files
     query = FileQuery(
         config.path, config.glob, config.regex, None if config.paths is None else tuple(config.paths), tuple(config.exclude),
@@ -58,12 +57,6 @@ def stored_records(operator: SourceNode) -> Sequence[FileStat]:
 def asking(plan: Plan) -> list[Node]:
     """The sources that ask a database."""
     return [node for node in plan.of_kind("source") if cast("SourceNode", node.operator).config.asks]
-
-
-def datasets(plan: Plan) -> list[Dataset]:
-    """The datasets of Open Data Fabric that sources read."""
-    operators = (cast("SourceNode", node.operator) for node in plan.of_kind("source"))
-    return [Dataset(one, plan.settings.places) for one in operators if one.config.dataset and not one.has_own_file]
 
 
 def services(plan: Plan) -> dict[str, str]:

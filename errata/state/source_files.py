@@ -9,7 +9,6 @@ from typing import Any, cast
 
 from changelog.keys.positions import parse_label, row_label
 from errata.core.failures import StorageFailed
-from errata.plan.datasets import Dataset
 from errata.plan.plan import Node, Plan
 from errata.plan.source_inputs import discovered
 from operators.core.provenance import FileLabels
@@ -123,8 +122,7 @@ def _look(node: Node, plan: Plan, before: Mapping[str, Any], number: int, answer
 def _changes(node: Node, plan: Plan, known: Sequence[FileRecord], compare: Compare, *, last: bool = False) -> FileChanges:
     """What became of the files of a source. Raises StorageFailed, and, unless it is the `last` try, Changed for an object that was replaced meanwhile."""
     found, source = discovered(node, plan), cast("SourceNode", node.operator)
-    if source.config.dataset and not source.has_own_file:
-        dataset = Dataset(source, plan.settings.places)
+    if (dataset := plan.datasets.get(node.name)) is not None:
         dataset.refuse_other_history(known, found)
         return compare(found, known, lambda name, length=None: dataset.digest(plan.settings.places / name))
     given = source.given

@@ -18,7 +18,7 @@ from storage.odf.columns import Vocabulary
 from storage.odf.layout import read_block
 from storage.odf.multiformats import SHA3_256, Multihash, dataset_id, sha3_of
 
-__all__ = ["HEAD", "LONGEST_HEAD", "Block", "Chain", "Slice", "damaged", "follow", "head_of", "too_long"]
+__all__ = ["HEAD", "LONGEST_HEAD", "Block", "Chain", "Slice", "damaged", "follow", "head_of", "too_long", "with_schema"]
 
 HEAD: Final = "refs/head"
 LONGEST_HEAD: Final = 200
@@ -76,6 +76,7 @@ class Chain:
         begun: When the first one was; None where only later ones were read.
         vocabulary: The names of the dataset's own columns.
         schema: The last schema of the data, as blocks have it.
+        schema_block: The block that set it.
         slices: The data, in order.
         watermark: The last one.
         source_state: What the last block with data said of its source.
@@ -91,6 +92,7 @@ class Chain:
     watermark: datetime | None = None
     source_state: Table | None = None
     begun: datetime | None = None
+    schema_block: str | None = None
 
     @property
     def did(self) -> str:
@@ -176,6 +178,13 @@ def follow(read: Read, place: str, known: Chain | None = None) -> Chain:
     return _extended(Chain(seed.hash, 0, identity, seed.system_time, begun=seed.system_time), blocks[1:], place)
 
 
+def with_schema(chain: Chain, read: Read, place: str) -> Chain:
+    """The chain with its schema, which is read where only its block is known. Raises InputError (E660), OSError and StorageError."""
+    if chain.schema is None and chain.schema_block is not None:
+        chain.schema = _Walk(read, place).block(chain.schema_block).event[1].get("schema")
+    return chain
+
+
 def _extended(before: Chain, blocks: Sequence[Block], place: str) -> Chain:
     chain = replace(before, slices=[*before.slices])
     for block in blocks:
@@ -184,7 +193,7 @@ def _extended(before: Chain, blocks: Sequence[Block], place: str) -> Chain:
         if name == "SetVocab":
             chain.vocabulary = Vocabulary.of(event)
         elif name == "SetDataSchema":
-            chain.schema = event.get("schema", chain.schema)
+            chain.schema, chain.schema_block = event.get("schema"), block.hash
         elif name in ("AddData", "ExecuteTransform"):
             _add_data(chain, block, event, place)
     return chain

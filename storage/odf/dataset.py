@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from storage import durable
 from storage.files.errors import OutputError
-from storage.odf.chain import HEAD, LONGEST_HEAD, Chain, Read, damaged, follow, too_long
+from storage.odf.chain import HEAD, LONGEST_HEAD, Chain, Read, damaged, follow, too_long, with_schema
 from storage.odf.layout import encoded_block
 from storage.odf.multiformats import Multihash, sha3_of
 from storage.odf.slices import WrittenSlice, check_slice, write_slice
@@ -39,13 +39,13 @@ class DatasetFolder:
             raise too_long(str(self.root), key, most)
         return file.read_bytes()
 
-    def chain(self) -> Chain | None:
-        """What the dataset says; None where there is none yet. Raises OutputError (E662) for a folder with something else, InputError (E660), OSError."""
+    def chain(self, known: Chain | None = None) -> Chain | None:
+        """What the dataset says; None where there is none yet. `known`: what an earlier head said; only newer blocks are read. Raises OutputError (E662) for a folder with something else, InputError (E660), OSError."""
         if self.root.exists() and not self.root.is_dir():
             raise OutputError(f"E662: {self.root} is a file, and no folder of a dataset")
         strange = sorted(one.name for one in self.root.iterdir() if one.name not in FOLDERS) if self.root.is_dir() else []
         if (self.root / HEAD).exists():
-            return follow(self.read, str(self.root))
+            return with_schema(follow(self.read, str(self.root), known), self.read, str(self.root))
         if strange:
             raise OutputError(f"E662: {self.root} has no dataset, but other files: {', '.join(strange[:3])}{' …' if len(strange) > 3 else ''}")
         return None

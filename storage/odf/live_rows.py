@@ -30,18 +30,19 @@ class LiveRows:
         return pc.if_else(pc.and_(wanted, found.is_valid()), found, otherwise)
 
 
-def live_rows(root: Path, chain: Chain | None, schema: pa.Schema) -> LiveRows:
+def live_rows(root: Path, chain: Chain | None, schema: pa.Schema, among: pa.Table | None = None) -> LiveRows:
     """Fold the files of a dataset.
 
     Args:
         root: Its folder.
         chain: Its chain; None for a dataset without rows.
         schema: The data columns that are wanted; one that a file lacks is null there.
+        among: Rows with the values that are wanted; None for all rows.
     """
     names = Vocabulary() if chain is None else chain.vocabulary
     own = [pa.field(names.op, pa.uint8()), pa.field(names.event_time, pa.timestamp("ms", "UTC"))]
     wanted = pa.schema([*own, *schema])
-    parts = [_columns(pq.read_table(root / one.key), wanted) for one in (chain.slices if chain else ())]
+    parts = [_with_values(_columns(pq.read_table(root / one.key), wanted), among) for one in (chain.slices if chain else ())]
     whole = pl.DataFrame(pl.from_arrow(pa.concat_tables([*parts, wanted.empty_table()]))).with_row_index(_AT)
     same = [name for name in whole.columns if name not in (_AT, names.op)]
     gone = pl.col(names.op).is_in([1, 2])
@@ -69,3 +70,11 @@ def _columns(table: pa.Table, wanted: pa.Schema) -> pa.Table:
     """A file's columns of a schema."""
     made = [table.column(one.name).cast(one.type) if one.name in table.column_names else pa.nulls(table.num_rows, one.type) for one in wanted]
     return pa.Table.from_arrays(made, schema=wanted)
+
+
+def _with_values(rows: pa.Table, among: pa.Table | None) -> pa.Table:
+    """The rows that have the values of some others."""
+    if among is None:
+        return rows
+    met = pl.DataFrame(pl.from_arrow(rows)).with_row_index(_AT).join(pl.DataFrame(pl.from_arrow(among)), on=among.column_names, how="semi", nulls_equal=True)
+    return rows.take(met.sort(_AT)[_AT].to_arrow())

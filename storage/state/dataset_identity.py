@@ -1,4 +1,7 @@
-"""The identities under which nodes are exported as datasets: a key pair each, in the state folder, whose public key is the identity."""
+"""The identities under which nodes are exported as datasets: a key pair each, in the state folder, whose public key is the identity.
+
+Beside a key pair lies what the last export knew of the chain of its dataset.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,16 @@ from pathlib import Path
 
 from storage.errors import StorageError
 from storage.files.stores import store_of
+from storage.folder_lock import alone
+from storage.odf.chain import Chain
+from storage.odf.kept_chain import kept, kept_text
 from storage.odf.multiformats import ED25519_PUBLIC, dataset_id, varint
 from storage.state.location import State
 from storage.stores.connections import of_environment
 from storage.stores.folders import folder_at
 from storage.stores.places import ObjectPath, Place
 
-__all__ = ["exported_nodes", "identity_of"]
+__all__ = ["exported_nodes", "identity_of", "keep_chain", "kept_chain"]
 
 
 def identity_of(state: State, node: str) -> bytes:
@@ -22,7 +28,7 @@ def identity_of(state: State, node: str) -> bytes:
     place = _place(state, node)
     try:
         if store_of(place).stamp(place) is None:
-            _make(place)
+            _make(place)  # of two at once the second finds what the first made
         return varint(ED25519_PUBLIC) + bytes.fromhex(json.loads(bytes(store_of(place).content(place)))["public_key"])
     except OSError as problem:
         raise StorageError(str(place), problem.strerror or str(problem)) from problem
@@ -32,7 +38,7 @@ def identity_of(state: State, node: str) -> bytes:
 
 def exported_nodes(state: State) -> dict[str, str]:
     """The nodes that were exported as datasets, each with the identity as text; of a file that is damaged an empty one. Raises StorageError."""
-    folder = folder_at(f"{state.root}/identities", state.connection)
+    folder = folder_at(_folder(state), state.connection)
     return {name.removesuffix(".json"): _told(folder.read(name)) for name in folder.names() if name.endswith(".json")}
 
 
@@ -43,18 +49,43 @@ def _told(content: bytes) -> str:
         return ""
 
 
+def _folder(state: State) -> str:
+    return f"{state.root}/identities"
+
+
 def _place(state: State, node: str) -> Place:
-    path = f"{state.root}/identities/{node}.json"
+    path = f"{_folder(state)}/{node}.json"
     return Path(path) if state.local else ObjectPath(path, state.connection or of_environment(path))
 
 
+def kept_chain(state: State, node: str) -> Chain | None:
+    """What the last export of a node kept of its dataset's chain; None where there is nothing of use."""
+    try:
+        return kept(folder_at(_folder(state), state.connection).read(f"{node}.chain"))
+    except StorageError:
+        return None
+
+
+def keep_chain(state: State, node: str, chain: Chain) -> None:
+    """Keep the chain of a node's dataset, so that the next export reads newer blocks only. Raises StorageError."""
+    folder_at(_folder(state), state.connection).create(f"{node}.chain", kept_text(chain).encode())
+
+
 def _make(place: Place) -> None:
-    """Make a key pair. Only the owner of a local state can read it."""
+    """Make a key pair, if there is none. Only the owner of a local state can read it."""
+    if not isinstance(place, Path):
+        _write(place)
+        return
+    place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with alone(place.parent):
+        if not place.exists():
+            _write(place)
+
+
+def _write(place: Place) -> None:
     key = import_module("cryptography.hazmat.primitives.asymmetric.ed25519").Ed25519PrivateKey.generate()
     public = key.public_key().public_bytes_raw()
     told = {"dataset_id": dataset_id(varint(ED25519_PUBLIC) + public), "public_key": public.hex(), "private_key": key.private_bytes_raw().hex()}
-    if isinstance(place, Path):
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     store = store_of(place)
     staged = store.staging(place)
     staged.touch(mode=0o600)

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from errata.amend.dataset_export import Exported, export_dataset
 from errata.core.failures import Failure
 from errata.core.options import RunOptions
-from errata.inspect.dataset_export import Exported, export_dataset
 from storage import durable
+from storage.odf import chain as chain_module
+from storage.odf import live_rows as live_rows_module
 from tests.support.examples import examples
 from tests.support.killing import Died, dies_at
 from tests.support.odf_datasets import chain, check, folded, tables
@@ -247,6 +250,43 @@ def test_epochs_that_were_folded_are_one_difference(tmp_path: Path, node: str) -
     assert "the dataset begins with the rows of epoch 3" in str(fresh.note)
     check(tmp_path / "fresh")
     assert folded(tmp_path / "fresh") == folded(tmp_path / "published") == live(folder, node)
+
+
+def test_an_export_reads_what_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a dataset that is there only newer blocks are read, and no data but where rows are taken back whose epochs were folded."""
+    more = {4: ("new", "1.00", "", "2024-01-05T00:00:00", "")}
+    folder = wrote(Folder(tmp_path), ROWS, CHANGED, {**CHANGED, **more})
+    export(folder, "totals")
+    folder.load().compact(3)
+    blocks: list[bytes] = []
+    files: list[Path] = []
+    monkeypatch.setattr(chain_module, "read_block", lambda data, told=chain_module.read_block: (blocks.append(data), told(data))[1])
+    monkeypatch.setattr(live_rows_module.pq, "read_table", lambda path, told=live_rows_module.pq.read_table: (files.append(path), told(path))[1])
+    assert export(folder, "totals").added == []
+    assert (len(blocks), files) == (1, [])  # the block with the schema
+    wrote(folder, {**CHANGED, **more, 5: ("newer", "1.00", "", "2024-01-06T00:00:00", "")})
+    blocks.clear()
+    assert [row["rows"] for row in export(folder, "totals").added] == [1]
+    assert (len(blocks), files) == (2, [])
+    wrote(folder, BACK)
+    export(folder, "totals")
+    assert len(files) == 4  # totals of folded epochs are taken back: their event times lie in the data
+    check(tmp_path / "published")
+    assert folded(tmp_path / "published") == live(folder, "totals")
+    (tmp_path / ".errata/writer/identities/totals.chain").write_text("{}")
+    assert export(folder, "totals").added == []
+
+
+def test_two_exports_at_once_make_one_dataset(tmp_path: Path) -> None:
+    folder = wrote(Folder(tmp_path), ROWS, CHANGED, BACK)
+    readings = [folder.load().snapshot() for _ in range(6)]
+    places = [tmp_path / "a/one", tmp_path / "b/two"] * 3
+    with ThreadPoolExecutor(6) as pool:
+        done = list(pool.map(lambda reading, place: export_dataset(reading, "orders", place), readings, places))
+    assert len({(one.dataset, one.head) for one in done}) == 1
+    assert sorted(len(one.added) for one in done) == [0, 0, 0, 0, 3, 3]
+    assert content(places[0]) == content(places[1])
+    check(places[0])
 
 
 def test_erased_records_are_taken_back(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from errata.amend.dataset_export import export_dataset
 from errata.core.failures import StorageFailed
-from errata.inspect.dataset_export import export_dataset
 from storage.stores import client
 from tests.support.examples import examples
 from tests.support.lakes import ROWS, Lake
@@ -315,4 +315,4 @@ def test_the_identity_of_a_dataset_lies_with_a_state_in_a_bucket(lake: Lake, tmp
     told = [export_dataset(lake.folder.load().snapshot(), "orders", tmp_path / name).dataset for name in ("one", "two")]
     assert told[0] == told[1]
     check(tmp_path / "one")
-    assert bucket.listed("states/far/identities/") == ["states/far/identities/orders.json"]
+    assert bucket.listed("states/far/identities/") == ["states/far/identities/orders.chain", "states/far/identities/orders.json"]

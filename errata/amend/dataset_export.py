@@ -25,13 +25,14 @@ from errata.state.ordered_rows import OutputRows
 from operators.source.node import SourceNode
 from storage.errors import StorageError
 from storage.files.errors import FormatError
+from storage.folder_lock import alone
 from storage.odf.chain import Chain
 from storage.odf.columns import Vocabulary, data_schema, field_types
 from storage.odf.dataset import DatasetFolder
 from storage.odf.live_rows import LiveRows, difference, live_rows
 from storage.odf.multiformats import dataset_id
 from storage.odf.slices import slice_schema
-from storage.state.dataset_identity import identity_of
+from storage.state.dataset_identity import identity_of, keep_chain, kept_chain
 from storage.values.text import plain_decimals
 
 if TYPE_CHECKING:
@@ -76,7 +77,9 @@ def export_dataset(reading: Snapshot, node: str, folder: Path, *, alias: str | N
     if alias is not None and not _ALIAS.fullmatch(alias):
         raise Usage(f"'{alias}' is no name of a dataset", help="letters and digits, with - and . between them; ahead of it may stand an account and a slash")
     try:
-        return _Export(reading, node, DatasetFolder(folder), event_time).run(alias)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with alone(folder.parent):
+            return _Export(reading, node, DatasetFolder(folder), event_time).run(alias)
     except (FormatError, StorageError) as error:
         raise StorageFailed(str(error)) from error
     except ModuleNotFoundError as missing:
@@ -116,10 +119,12 @@ class _Export:
         self.reading = reading
         self.node = reading.committed(node)
         self.folder = folder
-        self.before = folder.chain()
+        self.kept = kept_chain(reading.state, node)
+        self.before = folder.chain(self.kept)
         self.progress = _Progress.of(self.before)
         self.column = self._event_column(event_time)
         self.added: list[Row] = []
+        self.originals: LiveRows | None = None
 
     # -- what there is
 
@@ -208,9 +213,17 @@ class _Export:
         start = writer.epoch + 1
         for epoch, pieces in self._epochs(start):
             writer.add(epoch, pieces, "epoch")
+        self._keep(writer.chain.head)
         if alias is not None:
             self.folder.call(alias)
         return Exported(dataset_id(identity), writer.chain.head, self.added, "; ".join(filter(None, notes)) or None)
+
+    def _keep(self, head: str) -> None:
+        """Keep the present chain, so that the next export reads newer blocks only."""
+        if self.kept is None or self.kept.head != head:
+            chain = self.folder.chain(self.before)
+            assert chain is not None  # it has a head by now
+            keep_chain(self.reading.state, self.node.name, chain)
 
     def _refuse_strange(self, identity: bytes) -> None:
         if self.before is None:
@@ -294,6 +307,7 @@ class _Export:
         rows = self.frame.where(F.col(EPOCH) >= start)
         if self._needs_births(rows):
             rows = self._with_births(rows)
+            self.originals = self._originals(rows)
         found = OutputRows(None, rows.orderBy(EPOCH, KEY, OP)).batches(self.reading.engine, lambda batch: batch)
         for epoch, group in groupby(_by_epoch(found), key=lambda piece: piece[0]):
             yield epoch, (self._as_rows(piece, epoch) for _, piece in group)
@@ -311,13 +325,24 @@ class _Export:
         matches = (F.col(KEY) == F.col("_taken")) & (F.col(EPOCH) == F.col("_when")) & is_negative(F.col(OP))
         return rows.join(last, matches, "left").withColumn(_BORN, F.coalesce("_since", EPOCH)).drop("_taken", "_when", "_since")
 
+    def _originals(self, rows: DataFrame) -> LiveRows | None:
+        """The dataset's live rows that are taken back, and whose epochs the state does not know any more; None where there are none, and then no data is read."""
+        if not self.first or self.before is None:
+            return None
+        old = rows.where(is_negative(F.col(OP)) & (F.col(_BORN) <= self.first))
+        taken = self.reading.engine.to_arrow(old.select(*(column(one.name) for one in self.data)))
+        if not taken.num_rows:
+            return None
+        wanted = pa.Table.from_batches([self._as_data(batch) for batch in taken.to_batches()], pa.schema(self.data))
+        return live_rows(self.folder.root, self.before, pa.schema(self.data), wanted)
+
     def _as_rows(self, batch: pa.RecordBatch, epoch: int) -> pa.RecordBatch:
         data = self._as_data(batch)
         born = batch.column(_BORN) if _BORN in batch.schema.names else pa.repeat(pa.scalar(epoch, pa.int64()), batch.num_rows)
         times = self._event_times(data, born)
-        if self.first and self.before is not None and _BORN in batch.schema.names:
+        if self.originals is not None and _BORN in batch.schema.names:
             taken_back = pc.is_in(batch.column(OP), pa.array([1, 2], batch.column(OP).type))
-            times = self.live.original_times(data, pc.and_(taken_back, pc.less_equal(born, self.first)), times)
+            times = self.originals.original_times(data, pc.and_(taken_back, pc.less_equal(born, self.first)), times)
         return self._rows(data, batch.column(OP), times, epoch)
 
     def _as_data(self, batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
