@@ -44,18 +44,19 @@ def _of_json(content: bytes) -> list[pl.Series] | None:
         except orjson.JSONDecodeError:
             return None
     found: dict[str, set[str]] = {}
-    for name, value in _leaves("", told):
-        found.setdefault(name, set()).add(value)
+    for names, value in _leaves((), told):
+        for name in names:
+            found.setdefault(name, set()).add(value)
     return [pl.Series(name, sorted(cells), dtype=pl.String) for name, cells in found.items()]
 
 
-def _leaves(name: str, told: Any) -> Iterator[tuple[str, str]]:
-    """The values in JSON, each with the name of the innermost member that it is in."""
+def _leaves(names: tuple[str, ...], told: Any) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The values in JSON, each with the names of the members that it is in."""
     if isinstance(told, dict):
         for inner, value in told.items():
-            yield from _leaves(inner, value)
+            yield from _leaves((*names, inner), value)
     elif isinstance(told, list):
         for value in told:
-            yield from _leaves(name, value)
+            yield from _leaves(names, value)
     elif told is not None and not isinstance(told, bool):
-        yield name, as_cell(told)
+        yield names, as_cell(told)

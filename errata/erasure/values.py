@@ -66,7 +66,7 @@ class Values:
             if column.name in SYSTEM or column.dtype in (pl.Binary, pl.Boolean):
                 continue
             for value in spelled(column).drop_nulls().unique():
-                if column.dtype == pl.String:
+                if column.dtype == pl.String or column.dtype.is_nested():
                     self.add(column.name, value)
                 else:
                     self.cells.setdefault(column.name, set()).add(value)
@@ -122,7 +122,7 @@ class Values:
             if column.dtype == pl.Binary:
                 continue
             cells = spelled(column).drop_nulls().unique()
-            if name in self.cells and (hits := self.cells[name].intersection(cells)):
+            if name in self.cells and (hits := self.cells[name].intersection([*cells, *_leaf_cells(cells)])):
                 found.cells[name] = hits
             if column.dtype == pl.String or column.dtype.is_nested():
                 found.whole |= self._whole_in(cells)
@@ -153,8 +153,16 @@ class Values:
         if column.dtype == pl.String or column.dtype.is_nested():
             found = self._texts_in(spelled(column))
         if whole and column.name in self.cells:
-            found = found | spelled(column).is_in(list(self.cells[column.name])).fill_null(value=False)
+            found = found | self._cells_in(spelled(column), self.cells[column.name])
         return found
+
+    def _cells_in(self, cells: pl.Series, wanted: set[str]) -> pl.Series:
+        """Which cells are one of some short values, or have one as a value in their JSON."""
+        found = cells.is_in(list(wanted)).fill_null(value=False)
+        nested = cells.str.contains(_JSON).fill_null(value=False)
+        if not nested.any():
+            return found
+        return found | pl.Series([hit and not wanted.isdisjoint(map(as_cell, _leaves(cell) or ())) for cell, hit in zip(cells, nested, strict=True)], dtype=pl.Boolean)
 
     def _texts_in(self, cells: pl.Series) -> pl.Series:
         found = pl.repeat(False, len(cells), eager=True)
@@ -247,6 +255,12 @@ _MARK: Final = re.compile(r"[0-9a-f]{16,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{
 """A hash, an identifier or a time."""
 _NUMBERED: Final = re.compile(r"&#(\d+);")
 _JSON: Final = r'^[\[{"]'
+
+
+def _leaf_cells(cells: pl.Series) -> Iterator[str]:
+    """The values in the JSON of some cells, as texts."""
+    for cell in cells.filter(cells.str.contains(_JSON)):
+        yield from map(as_cell, _leaves(cell) or ())
 
 
 def as_cell(value: Any) -> str:

@@ -150,7 +150,7 @@ def test_the_name_of_an_input_file_does_not_stay(tmp_path: Path, merge: str, run
     folder.write("in/b.csv", "id,customer,mail,amount\n3,caroline,caro@example.org,7\n")
     folder.run()
     with pytest.raises(Stopped, match="name of an input file") as stopped:
-        folder.load().erase(replace(ANNA, keep_out=True), SAIL)
+        folder.load().erase(ANNA, SAIL)
     assert stopped.value.details == ("in/annabella.csv",)
     folder.write("in/a.csv", ORDERS.replace(ANNAS, ""))
     (tmp_path / "in/annabella.csv").unlink()

@@ -14,8 +14,10 @@ import polars as pl
 import pytest
 
 from errata.erasure.other_files import clear
+from errata.erasure.output_cells import cells_of
 from errata.erasure.search import Search
 from errata.erasure.values import Values
+from operators.output.config import OutputConfig
 from storage.stores.folders import folder_at
 
 TEXT = 'Zoë "the <quick>" O\'Hara'
@@ -145,3 +147,16 @@ def test_the_copy_of_a_dataset_leaves_whole_and_identities_stay(tmp_path: Path) 
     found = clear(folder_at(str(tmp_path)), Search(values("anna")))
     assert sorted(found) == [f"fetched/people/dataset/{name}" for name in ("data/aa", "data/bb", "refs/head")]
     assert list(folder_at(str(tmp_path)).names()) == ["fetched/people/chain.json", "identities/out.json"]
+
+
+def test_short_values_in_lists_and_maps_are_compared_with_the_ones_of_others() -> None:
+    found = Values()
+    found.add_rows(pl.DataFrame({"tags": [["x", "y"]], "more": [{"a": 7, "b": [8.0]}]}))
+    assert found.cells == {"tags": {"x", "y"}, "more": {"7", "8"}}
+    assert found.holding(pl.Series("tags", [["y"], ["z"], None]), whole=True).to_list() == [True, False, False]
+    assert found.holding(pl.Series("more", ['{"c": [8]}', '{"c": 88}', "8"]), whole=True).to_list() == [True, False, True]
+    found.without(found.found_in(pl.DataFrame({"tags": [["x"]], "more": [{"a": 7, "b": [9.0]}]})))
+    assert found.cells == {"tags": {"y"}, "more": {"8"}}
+    cells = cells_of(b'[{"tags": ["y"], "more": {"deep": 8.0}}]', OutputConfig(name="out", type="json", path="out.json"))
+    assert cells is not None
+    assert Search(found).in_columns([one for one in cells if one.name == "more"])
