@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cxl.compiler import notes_of
@@ -80,19 +80,20 @@ _NAMESPACES = {
 }  # fmt: skip
 
 
-def _columns(target: Target) -> Iterator[Item]:
-    yield from (Item(name, "column", str(type_), rank="0") for name, type_ in target.schema.items() if name.isidentifier())
+def _columns(target: Target, hidden: Collection[str] = ()) -> Iterator[Item]:
+    """The columns that a program can name and that no name of its own hides."""
+    yield from (Item(name, "column", str(type_), rank="0") for name, type_ in target.schema.items() if name.isidentifier() and name.isascii() and name not in hidden)
 
 
 def _expression_items(target: Target, head: str, mode: Mode) -> Iterator[Item]:
     """Names, words and functions."""
+    defined = list(_defined(parse_program(head).statements if mode not in ("predicate", "expression", "set") else ()))
     if target.qualified_only:
         yield from (Item(name, "qualifier", "input", rank="0") for name in target.inputs)
     else:
-        yield from _columns(target)
+        yield from _columns(target, {one.label for one in defined if one.kind == "local"})
         yield from (Item(name, "qualifier", "the record", rank="0") for name in target.inputs)
-    statements = parse_program(head).statements if mode not in ("predicate", "expression", "set") else ()
-    yield from _defined(statements)
+    yield from defined
     begins = mode not in ("predicate", "expression", "set") and not head.rpartition("\n")[2].strip()
     yield from (Item(one, "keyword") for one in (_STATEMENT_WORDS if begins else ()))
     yield from (Item(one, "keyword", rank="2") for one in _WORDS)

@@ -139,6 +139,12 @@ def test_completion(tmp_path, at, instead, offered, not_offered):
     assert [one for one in not_offered if one in found] == []
 
 
+def test_a_name_is_offered_once_and_only_where_a_program_can_name_it(tmp_path):
+    text = SHOP.replace("{ name: customer, type: string }", "{ name: customer, type: string }\n        - { name: größe, type: string }", 1)
+    found = items(tmp_path, "emit amount = gross", "emit id = id\n        emit amount = §", text)
+    assert (found.count("id"), "größe" in found) == (1, False)
+
+
 def test_completion_while_another_place_is_broken(tmp_path):
     broken = SHOP.replace("    name: customers\n", "    name: customers\n  oh [no\n")
     before = opened(SHOP, tmp_path)
