@@ -38,6 +38,7 @@ nodes:
   - { type: output, name: list, input: orders, config: { name: list, type: csv, path: out/list.csv } }
 """
 MERGES = [
+    ("strategy: append", False),
     ("strategy: snapshot, primary_key: [id]", False), ("strategy: snapshot", True), ("strategy: snapshot", False), ("strategy: append", True), ("strategy: upsert, primary_key: [id]", True),
     ("strategy: upsert, primary_key: [id]", False), ("strategy: ledger, primary_key: [id]", True), ("strategy: snapshot, primary_key: [id], scope: [mail]", True),
 ]  # fmt: skip
@@ -63,7 +64,7 @@ def verified(folder: Folder) -> bool:
     return command("verify", str(folder.path / "pipeline.yaml"))[0] == 0
 
 
-@pytest.mark.parametrize("wanted", [ANNA, Erasure("request 17", "the office", where='customer == "annabella"')], ids=["key", "where"])
+@pytest.mark.parametrize("wanted", [ANNA, pytest.param(Erasure("request 17", "the office", where='customer == "annabella"'), marks=pytest.mark.deep)], ids=["key", "where"])
 def test_an_erasure_that_found_values_left_goes_on_when_it_is_said_again(folder: Folder, monkeypatch: pytest.MonkeyPatch, wanted: Erasure) -> None:
     left = folder.path / ".errata/shop/identities"
     left.mkdir()
@@ -124,7 +125,7 @@ def test_the_same_erasure_searches_where_a_killed_one_did_not(folder: Folder) ->
         folder.load().erase(ANNA, SAIL)
 
 
-@pytest.mark.parametrize("refreshes", [1, 2])
+@pytest.mark.parametrize("refreshes", [1, pytest.param(2, marks=pytest.mark.deep)])
 def test_records_that_only_older_versions_of_tables_have_are_erased(folder: Folder, refreshes: int) -> None:
     for _ in range(refreshes):
         folder.run(full_refresh=True)
@@ -142,7 +143,7 @@ def test_records_that_only_older_versions_of_tables_have_are_erased(folder: Fold
         folder.load().erase(ANNA, SAIL)
 
 
-@pytest.mark.parametrize(("merge", "runs"), [("strategy: snapshot, primary_key: [id]", True), ("strategy: append", False), *(pytest.param(*one, marks=pytest.mark.deep) for one in MERGES)])
+@pytest.mark.parametrize(("merge", "runs"), [("strategy: snapshot, primary_key: [id]", True), *(pytest.param(*one, marks=pytest.mark.deep) for one in MERGES)])
 def test_the_name_of_an_input_file_does_not_stay(tmp_path: Path, merge: str, runs: bool) -> None:
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", PIPELINE.replace("path: in/orders.csv", "glob: in/*.csv").replace("strategy: snapshot, primary_key: [id]", merge))
