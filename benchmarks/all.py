@@ -11,6 +11,7 @@ from benchmarks.programs import (
     dbbenchmark,
     first_runs,
     growth,
+    histories,
     memory,
     nexmark,
     ranges,
@@ -23,6 +24,6 @@ from benchmarks.programs import (
     upserts,
 )
 
-MODULES: Final = (aims, sales, memory, small, small_runs, rollback, reading, first_runs, growth, ranges, tpch, nexmark, upserts, dbbenchmark)
+MODULES: Final = (aims, sales, memory, small, small_runs, rollback, reading, histories, first_runs, growth, ranges, tpch, nexmark, upserts, dbbenchmark)
 BENCHMARKS: Final[Mapping[str, Benchmark]] = {module.BENCHMARK.name: module.BENCHMARK for module in MODULES}
 PROGRAMS: Final[Mapping[str, Program]] = {name: program for benchmark in BENCHMARKS.values() for name, program in benchmark.programs.items()}
