@@ -10,9 +10,9 @@ import os
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from io import RawIOBase
@@ -341,17 +341,29 @@ def _fetched(place: ObjectPath) -> Buffer:
         return bucket.read(key, 0, place.size, tag)
     with tempfile.TemporaryFile() as file:
         handle = file.fileno()
-        os.truncate(handle, place.size)
+        with _room_for(place):
+            os.truncate(handle, place.size)
 
         def read(start: int) -> None:
             part = bucket.read(key, start, min(start + PART_BYTES, place.size), tag)
             while part:
-                written = os.pwrite(handle, part, start)
+                with _room_for(place):
+                    written = os.pwrite(handle, part, start)
                 part, start = part[written:], start + written
 
         with ThreadPoolExecutor(READERS) as pool:
             list(pool.map(read, range(0, place.size, PART_BYTES)))
         return mmap(handle, 0, access=ACCESS_READ)
+
+
+@contextmanager
+def _room_for(place: ObjectPath) -> Iterator[None]:
+    """Name the object and the folder where its temporary file cannot be written."""
+    try:
+        yield
+    except OSError as wrong:
+        reason = f"E321: {tempfile.gettempdir()} cannot take its {place.size:,} bytes: {wrong.strerror or wrong}; TMPDIR names another folder"
+        raise StorageError(place.uri, reason) from wrong
 
 
 class _Reading(RawIOBase):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import traceback
 from collections.abc import Callable
 from contextlib import redirect_stderr
@@ -103,6 +105,24 @@ def test_an_answer_that_is_cut_is_asked_for_again(lake: Lake) -> None:
     lake.faults.cut = lambda request: 3 if "/in/a.csv" in request.path else None
     with pytest.raises(StorageFailed, match="E641: no whole answer"):
         lake.run()
+    assert lake.report() == ROWS
+
+
+def test_a_full_folder_for_temporary_files_ends_the_run(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.run()
+    lake.bucket.put("in/b.csv", "id,amount\n3,30\n" + "\n" * client.PART_BYTES)
+
+    write = os.pwrite
+
+    def full(handle: int, part: bytes, start: int) -> int:
+        if len(part) < client.PART_BYTES:  # the claim of the run
+            return write(handle, part, start)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", full)
+        with pytest.raises(StorageFailed, match=r"in/b.csv: E321: .* No space left on device"):
+            lake.run()
     assert lake.report() == ROWS
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +18,9 @@ from hypothesis import strategies as st
 from errata.core.diagnostics import PipelineErrors
 from errata.plan.reached_tables import _reached_by
 from errata.project.workspace import read_workspace
-from storage.errors import ConnectionFault
-from storage.stores.client import Bucket, bucket_of
+from storage.errors import ConnectionFault, StorageError
+from storage.files.stores import forget_contents, store_of
+from storage.stores.client import PART_BYTES, Bucket, bucket_of
 from storage.stores.connections import StoreConnection, Stores, given_environment, of_environment, reach_by_environment, reading_for
 from storage.stores.places import ObjectPath, Places
 from tests.support.pipelines import Folder, command
@@ -258,3 +261,21 @@ def test_a_library_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytes
         store("s3://b").require_library()
     assert (fault.value.code, fault.value.help) == ("E606", "pip install 'errata[objects]'")
     assert any(row.startswith("extra objects") for row in command("doctor", "--format", "csv")[1].splitlines())
+
+
+@pytest.mark.parametrize("call", ["truncate", "pwrite"])
+def test_a_full_folder_for_temporary_files_names_the_object_and_the_folder(call: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(Bucket, "read", lambda self, key, start, end, tag: bytes(end - start))
+    place = ObjectPath("s3://b/in/large.csv", store("s3://b"), '"1"', PART_BYTES + 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, call, full)
+        with pytest.raises(StorageError, match=rf"s3://b/in/large.csv: E321: {tmp_path} cannot take its 8,388,609 bytes: No space left on device"):
+            store_of(place).content(place)
+    assert list(tmp_path.iterdir()) == []
+    assert store_of(place).content(place)[:] == bytes(PART_BYTES + 1)
+    assert list(tmp_path.iterdir()) == []
+    forget_contents()
