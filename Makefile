@@ -7,6 +7,7 @@ SHELL := /bin/bash
 
 PYTHON ?= $(shell for p in python3.11 python3; do "$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
+WHEEL := build/wheel
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 JAVA := $(shell java -version >/dev/null 2>&1 && echo yes)
 # Modules are compiled once, not by each process that imports them: the suite starts some hundred.
@@ -111,9 +112,19 @@ site: $(BIN)/.develop ## the documents as a site, build/site/index.html; needs n
 man: $(BIN)/.develop ## man pages of all commands, build/man/man1/*.1; a wheel brings them
 	$(BIN)/python -m tests.site.man_pages build/man
 
-wheel: man ## a wheel to install elsewhere, dist/errata-*.whl
+# An environment of what builds the package, and of the two libraries that the texts of the commands need for the man pages.
+$(WHEEL)/.made: requirements/build.lock requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed; name it with make PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -m venv $(WHEEL)
+	@awk '/^(click|orjson)==/ { inside = 1 } inside { print; inside = /\\$$/ }' requirements.lock > $(WHEEL)/commands.lock
+	@$(WHEEL)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/build.lock -r $(WHEEL)/commands.lock
+	@$(WHEEL)/bin/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+wheel: $(WHEEL)/.made ## a wheel to install elsewhere, dist/errata-*.whl; needs a small environment of its own alone
 	rm -rf dist build/lib build/bdist.*
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
+	$(WHEEL)/bin/python -m tests.site.man_pages build/man
+	$(WHEEL)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
 
 lock: $(BIN)/python ## resolve the lock files again
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv

@@ -39,7 +39,7 @@ class MergeConfig(Strict):
     mode: Literal["concat", "interleave"] = Field(
         default="concat", description="Either mode gives the rows of one input after the other, in the order of inputs; each input keeps its order."
     )
-    interleave_seed: int | None = Field(default=None, ge=0, lt=1 << 64, description="Accepted with mode: interleave; it has no effect on the order.")
+    interleave_seed: int | None = Field(default=None, ge=0, lt=1 << 64, description="Accepted with mode: interleave; it has no effect on the order.", examples=[7])
 
     @model_validator(mode="after")
     def _seed_of_interleave(self) -> MergeConfig:

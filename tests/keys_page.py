@@ -21,7 +21,7 @@ from storage import formats
 from storage.formats.envelope import Envelope
 from storage.formats.fixed_width.layout import Layout
 from tests.site import codes_pages
-from tests.site.key_examples import examples
+from tests.site.key_examples import examples, flow
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -109,6 +109,16 @@ class Section:
         """The schemas that a value may, or has to, fit."""
         return [*schema.get("anyOf", ()), *schema.get("oneOf", ()), *schema.get("allOf", ())]
 
+    def others(self, schema: Mapping[str, Any]) -> Sequence[Any]:
+        """Return the values of a switch or a choice that are not its default."""
+        if "$ref" in schema:
+            found = self.others(self.resolved(schema))
+        elif parts := self.parts(schema):
+            found = [value for one in parts for value in self.others(one)]
+        else:
+            found = schema.get("enum") or ([schema["const"]] if "const" in schema else [True, False] if schema.get("type") == "boolean" else [])
+        return [value for value in found if value is not None and value != schema.get("default")]
+
     def resolved(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
         """The schema that a `$ref` refers to."""
         found: Mapping[str, Any] = self.definitions[schema["$ref"].rpartition("/")[2]]
@@ -158,7 +168,7 @@ def sections() -> Iterator[Section]:
     for kind, node in nodes.items():
         own = {name: one for name, one in node["properties"].items() if name not in shared}
         if has_keys := bool(node["properties"]["config"].get("properties")):
-            own["config"] = {**node["properties"]["config"], "description": NODE_CONFIG}
+            own["config"] = {**node["properties"]["config"], "description": NODE_CONFIG, "examples": [CONFIGS[kind]] if kind in CONFIGS else []}
         opening = f"A node of type `{kind}`. [What it does](nodes/{kind}.md)." + ("" if has_keys else " Its `config` has the parameters that its file declares.")
         yield Section(f"Node: {kind}", opening, {**node, "properties": own}, definitions)
     yield from _formats()
@@ -171,13 +181,20 @@ def sections() -> Iterator[Section]:
 
 
 NODE_CONFIG = "The keys of the node type (E013)."
+CONFIGS: Mapping[str, Mapping[str, Any]] = {
+    "combine": {"where": "a.id == b.id", "propagate_ck": "driver"},
+    "merge": {"mode": "interleave"},
+    "source": {"name": "a", "type": "csv", "path": "a.csv", "schema": [{"name": "id", "type": "int"}]},
+    "state": {"scope": "pipeline", "set": [{"var": "total", "cxl": "sum(amount)"}]},
+}
+"""A short `config` of the types whose examples have long ones."""
 
 
 def _plain(name: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """The schema of a key that all nodes have, without what one type alone says of it."""
     if name == "type":
-        return {"enum": list(registry.names()), "description": schema["description"]}
-    return {"type": "object", "description": NODE_CONFIG} if name == "config" else schema
+        return {"enum": list(registry.names()), "description": schema["description"], "examples": ["transform"]}
+    return {"type": "object", "description": NODE_CONFIG, "examples": [CONFIGS["merge"]]} if name == "config" else schema
 
 
 def _formats() -> Iterator[Section]:
@@ -210,13 +227,20 @@ def _lines(section: Section) -> Iterator[str]:
     yield ""
 
 
+def example_of(section: Section, key: Key) -> str | None:
+    """Return the example of a key: of its model, else the shortest one of the pages, else the value that is not the default."""
+    given = key.schema.get("examples") or ()
+    found = examples().get((section.title, key.place, key.name)) if not given else None
+    return found or next((flow({key.name: value}) for value in (*given, *section.others(key.schema))), None)
+
+
 def _cells(section: Section, key: Key) -> Iterator[str]:
     default = key.schema.get("default")
     shown = "" if default is None or isinstance(default, dict) else f"`{json.dumps(default, ensure_ascii=False) if not isinstance(default, str) or not default.strip() else default}`"
     yield f"`{key.name}`"
     yield section.type_of(key.schema)
     yield "required" if key.required else shown
-    example = examples().get((section.title, key.place, key.name))
+    example = example_of(section, key)
     yield _escaped(CODES.sub(".", key.description)) + (f" Example: `{example}`".replace("|", "\\|") if example else "")
     yield ", ".join(f"[{code}](diagnostics/{codes_pages.address(code)})" for code in key.codes)
 

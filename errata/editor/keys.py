@@ -92,12 +92,14 @@ def described(kind: FileKind, value: object, path: Path) -> str:
 
 
 def details(kind: FileKind, value: object, path: Path) -> str:
-    """Return the words that a value may be, and its default, as Markdown; empty where there is neither."""
+    """Return the words that a value may be, its default and an example, as Markdown; empty where there is none."""
     shapes = shapes_at(kind, value, path)
     words = allowed(shapes)
     defaults = [one.schema["default"] for one in shapes if one.schema.get("default") not in (None, {}, [])]
     lines = [f"One of {', '.join(f'`{word}`' for word in words)}."] if words else []
-    return "\n\n".join([*lines, *(f"Default: `{json.dumps(one, ensure_ascii=False)}`." for one in defaults[:1])])
+    examples = [example for one in shapes for example in one.schema.get("examples", ())]
+    lines += [f"Default: `{json.dumps(one, ensure_ascii=False)}`." for one in defaults[:1]]
+    return "\n\n".join([*lines, *(f"Example: `{path[-1]}: {json.dumps(one, ensure_ascii=False)}`." for one in examples[:1])])
 
 
 def keys_at(kind: FileKind, value: object, path: Path) -> list[Key]:

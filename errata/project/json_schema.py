@@ -16,9 +16,9 @@ DIALECT = "http://json-schema.org/draft-07/schema#"
 
 _WIRING: Mapping[str, tuple[Mapping[str, Any], tuple[str, ...]]] = {
     "none": ({}, ()),
-    "input": ({"input": {"type": "string", "description": "The node whose rows are read; node.port for a branch of a route or a port of a composition (E004, E006, E014)."}}, ("input",)),
+    "input": ({"input": {"type": "string", "description": "The node whose rows are read; node.port for a branch of a route or a port of a composition (E004, E006, E014).", "examples": ["orders"]}}, ("input",)),
     "inputs": (
-        {"inputs": {"type": "array", "items": {"type": "string"}, "minItems": 1, "description": "The nodes whose rows are read, in their order (E004, E006, E014)."}},
+        {"inputs": {"type": "array", "items": {"type": "string"}, "minItems": 1, "description": "The nodes whose rows are read, in their order (E004, E006, E014).", "examples": [["monday", "tuesday"]]}},
         ("inputs",),
     ),
     "map": (
@@ -28,6 +28,7 @@ _WIRING: Mapping[str, tuple[Mapping[str, Any], tuple[str, ...]]] = {
                 "additionalProperties": {"type": "string"},
                 "minProperties": 2,
                 "description": "The nodes that are joined, each under the name by which programs read it; the first one drives (E004, E014, E300, E301).",
+                "examples": [{"orders": "orders", "items": "stock"}],
             }
         },
         ("input",),
@@ -70,7 +71,7 @@ def pipeline_schema() -> dict[str, Any]:
     definitions: dict[str, Any] = {}
     top = _model(PipelineFile, definitions)
     branches = [_node(kind, registry.find(kind), definitions) for kind in registry.names()]
-    top["properties"]["nodes"] = {"type": "array", "items": {"oneOf": branches}, "description": _descriptions(PipelineFile)["nodes"]}
+    top["properties"]["nodes"] = {"type": "array", "items": {"oneOf": branches}, **_texts(PipelineFile)["nodes"]}
     top["required"] = sorted({*top.get("required", ()), "pipeline", "nodes"})
     return {
         "$schema": DIALECT,
@@ -85,16 +86,19 @@ def wiring_of(entry: NodeType) -> tuple[Mapping[str, Any], tuple[str, ...]]:
     keys, needed = _WIRING[entry.wiring]
     if entry.wiring != "any":
         return keys, needed
-    described = _descriptions(CompositionCall)
-    return {name: {**schema, "description": described[name]} for name, schema in keys.items()}, needed
+    described = _texts(CompositionCall)
+    return {name: {**schema, **described[name]} for name, schema in keys.items()}, needed
 
 
-def _descriptions(model: type[BaseModel]) -> dict[str, str]:
-    """The description of each key of a model."""
-    return {field.alias or name: field.description or "" for name, field in model.model_fields.items()}
+def _texts(model: type[BaseModel]) -> dict[str, dict[str, Any]]:
+    """Return the description of each key of a model, and its examples where it has some."""
+    return {
+        field.alias or name: {"description": field.description or "", **({"examples": field.examples} if field.examples else {})}
+        for name, field in model.model_fields.items()
+    }
 
 
-_HEADER = _descriptions(NodeHeader)
+_HEADER = _texts(NodeHeader)
 
 
 def _node(kind: str, entry: Any, definitions: dict[str, Any]) -> dict[str, Any]:
@@ -102,11 +106,11 @@ def _node(kind: str, entry: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     wiring, needed = wiring_of(entry)
     config = {"type": "object"} if entry.config is BaseModel else _model(entry.config, definitions)
     properties = {
-        "type": {"const": kind, "description": _HEADER["type"]},
-        "name": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_-]{0,127}$", "description": _HEADER["name"]},
-        "description": {"type": "string", "description": _HEADER["description"]},
-        "_notes": {"description": _HEADER["_notes"]},
-        "expect": {"type": "array", "items": _model(Expectation, definitions), "description": _HEADER["expect"]},
+        "type": {"const": kind, **_HEADER["type"]},
+        "name": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_-]{0,127}$", **_HEADER["name"]},
+        "description": {"type": "string", **_HEADER["description"]},
+        "_notes": _HEADER["_notes"],
+        "expect": {"type": "array", "items": _model(Expectation, definitions), **_HEADER["expect"]},
         **wiring,
         "config": config,
     }

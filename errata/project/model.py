@@ -22,7 +22,7 @@ class Memory(Strict):
     """The `memory:` block: limits for the engine."""
 
     limit: str | int | None = Field(
-        default=None, description="What the engine starts with: bytes, or a size such as 512M or 2G; at least 1 GiB. Without it the machine's memory is the limit (E310)."
+        default=None, description="What the engine starts with: bytes, or a size such as 512M or 2G; at least 1 GiB. Without it the machine's memory is the limit (E310).", examples=["4G"]
     )
     backpressure: Literal["pause", "spill", "both"] = Field(default="pause", description="Accepted; it has no effect on results.")
 
@@ -42,24 +42,24 @@ class Memory(Strict):
 class Concurrency(Strict):
     """The `concurrency:` block. `threads` limits the engine's cores; `chunk_size` does not change results."""
 
-    threads: Annotated[int | None, Field(ge=1)] = Field(default=None, description="Cores that the engine uses; by default all. The number changes no byte of the results.")
-    chunk_size: Annotated[int | None, Field(ge=1)] = Field(default=None, description="Accepted; it has no effect.")
-    worker_threads: Annotated[int | None, Field(ge=1)] = Field(default=None, description="Accepted; it has no effect.")
+    threads: Annotated[int | None, Field(ge=1)] = Field(default=None, description="Cores that the engine uses; by default all. The number changes no byte of the results.", examples=[4])
+    chunk_size: Annotated[int | None, Field(ge=1)] = Field(default=None, description="Accepted; it has no effect.", examples=[1000])
+    worker_threads: Annotated[int | None, Field(ge=1)] = Field(default=None, description="Accepted; it has no effect.", examples=[4])
 
 
 class OpenLineage(Strict):
     """The file for OpenLineage events, and the namespace of the pipeline's job."""
 
-    path: str = Field(description="The file to which each run appends its OpenLineage events, one JSON object a line.")
-    namespace: str = Field(default="errata", description="The namespace of the pipeline's job in these events.")
+    path: str = Field(description="The file to which each run appends its OpenLineage events, one JSON object a line.", examples=["out/lineage.jsonl"])
+    namespace: str = Field(default="errata", description="The namespace of the pipeline's job in these events.", examples=["shop"])
 
 
 class Metrics(Strict):
     """The `metrics:` block: a metrics file for each run in a folder, the last run as Prometheus text, OpenLineage events."""
 
-    spool_dir: str | None = Field(default=None, description="The folder in which each run writes one metrics file.")
-    prometheus: str | None = Field(default=None, description="The file that holds the metrics of the last run as Prometheus text.")
-    openlineage: OpenLineage | None = Field(default=None, description="Where OpenLineage events are written, and under which namespace.")
+    spool_dir: str | None = Field(default=None, description="The folder in which each run writes one metrics file.", examples=["metrics"])
+    prometheus: str | None = Field(default=None, description="The file that holds the metrics of the last run as Prometheus text.", examples=["metrics/errata.prom"])
+    openlineage: OpenLineage | None = Field(default=None, description="Where OpenLineage events are written, and under which namespace.", examples=[{"path": "out/lineage.jsonl"}])
 
 
 class PipelineBlock(Strict):
@@ -68,19 +68,19 @@ class PipelineBlock(Strict):
     name: str = Field(
         pattern=r"^[A-Za-z_][A-Za-z0-9_.-]{0,127}$", description="The name of the pipeline. It names the state folder too, so another name begins with an empty state."
     )
-    description: str | None = Field(default=None, description="Text for people; it has no effect.")
-    notes: Any = Field(default=None, alias="_notes", description="Any value, for people and tools; it has no effect and is no part of a fingerprint.")
-    version: str | int | float | None = Field(default=None, description="Text or a number for people; it has no effect.")
-    memory: Memory = Field(default=Memory(), description="Limits for the engine's memory; a size alone is the limit.")
+    description: str | None = Field(default=None, description="Text for people; it has no effect.", examples=["Revenue by region"])
+    notes: Any = Field(default=None, alias="_notes", description="Any value, for people and tools; it has no effect and is no part of a fingerprint.", examples=[{"owner": "sales"}])
+    version: str | int | float | None = Field(default=None, description="Text or a number for people; it has no effect.", examples=["1.2"])
+    memory: Memory = Field(default=Memory(), description="Limits for the engine's memory; a size alone is the limit.", examples=[{"limit": "4G"}])
     vars: dict[str, Any] = Field(
         default_factory=dict, description="Declared variables: constants by name, and variables in the groups pipeline, source and record (E201, E202, E203, E204)."
     )
-    date_formats: list[str] = Field(default_factory=list, description="Formats of dates and times, such as %d.%m.%Y, that are tried before the built-in ones.")
-    date_locale: str | None = Field(default=None, description="Accepted; it has no effect.")
-    rules_path: str | None = Field(default=None, description="The folder of CXL modules that programs read by use; by default rules.")
-    concurrency: Concurrency = Field(default=Concurrency(), description="How many cores the engine uses.")
-    batch_size: Annotated[int | None, Field(ge=1)] = Field(default=None, description="Accepted; it has no effect.")
-    metrics: Metrics = Field(default=Metrics(), description="Files with figures of the runs, for monitoring.")
+    date_formats: list[str] = Field(default_factory=list, description="Formats of dates and times, such as %d.%m.%Y, that are tried before the built-in ones.", examples=[["%d.%m.%Y"]])
+    date_locale: str | None = Field(default=None, description="Accepted; it has no effect.", examples=["en_GB"])
+    rules_path: str | None = Field(default=None, description="The folder of CXL modules that programs read by use; by default rules.", examples=["shared/rules"])
+    concurrency: Concurrency = Field(default=Concurrency(), description="How many cores the engine uses.", examples=[{"threads": 4}])
+    batch_size: Annotated[int | None, Field(ge=1)] = Field(default=None, description="Accepted; it has no effect.", examples=[1000])
+    metrics: Metrics = Field(default=Metrics(), description="Files with figures of the runs, for monitoring.", examples=[{"prometheus": "metrics/errata.prom"}])
     include_provenance: bool | None = Field(default=None, description="Accepted; it has no effect. The state has the provenance of every row, and errata why shows it.")
 
     @field_validator("memory", mode="before")
@@ -110,7 +110,7 @@ class CategoryThreshold(Strict):
 
     records: Annotated[int | None, Field(ge=0)] = Field(default=None, description="The most rejected records of the category; more ends the run with exit code 3.")
     share: Annotated[float | None, Field(ge=0, le=1)] = Field(
-        default=None, description="The share of them in all records read, from 0 to 1, beyond which the run ends with exit code 3."
+        default=None, description="The share of them in all records read, from 0 to 1, beyond which the run ends with exit code 3.", examples=[0.01]
     )
 
 
@@ -122,7 +122,7 @@ class ErrorHandling(Strict):
     )
     dlq: Dlq = Field(default=Dlq(), description="A file for rejected records, and what is in it.")
     type_error_threshold: Annotated[float | None, Field(ge=0, le=1)] = Field(
-        default=None, description="The share of failing records in all records read, from 0 to 1, beyond which the run ends with exit code 3; by default no limit."
+        default=None, description="The share of failing records in all records read, from 0 to 1, beyond which the run ends with exit code 3; by default no limit.", examples=[0.05]
     )
     thresholds: dict[Category, CategoryThreshold] = Field(
         default_factory=dict, description="Thresholds by category of rejection. Waived records count for none."
@@ -158,19 +158,19 @@ def _seconds(value: Any) -> Any:
 class Notify(Strict):
     """One entry of `notify:`: a receiver, and the runs that it hears about."""
 
-    url: str | None = Field(default=None, description="Where a JSON message is posted, https:// or http://; secrets by ${secret:NAME} (E490).")
+    url: str | None = Field(default=None, description="Where a JSON message is posted, https:// or http://; secrets by ${secret:NAME} (E490).", examples=["https://hooks.example/errata"])
     command: list[str] | None = Field(default=None, min_length=1, description="A program and its arguments, which gets the message on its standard input; no shell is between (E490).")
-    secret: SecretStr | None = Field(default=None, description="The key of the signature (HMAC-SHA256) in the header Errata-Signature; write ${secret:NAME}.")
+    secret: SecretStr | None = Field(default=None, description="The key of the signature (HMAC-SHA256) in the header Errata-Signature; write ${secret:NAME}.", examples=["${secret:HOOK}"])
     on: list[Literal["changed", "unchanged", "failed"]] = Field(
-        default=["changed"], min_length=1, description="The runs to report: changed, unchanged (a run that ended well without a change of the nodes), failed."
+        default=["changed"], min_length=1, description="The runs to report: changed, unchanged (a run that ended well without a change of the nodes), failed.", examples=[["changed", "failed"]]
     )
     nodes: list[str] = Field(default_factory=list, description="The nodes whose changes count; by default all outputs (E490).")
     causes: list[str] = Field(default_factory=list, description="Causes of changes in sources, or what they begin with; by default all.")
-    min_share: float = Field(default=0, ge=0, le=1, description="The least share of changed rows, from 0 to 1, in one of the nodes.")
+    min_share: float = Field(default=0, ge=0, le=1, description="The least share of changed rows, from 0 to 1, in one of the nodes.", examples=[0.01])
     timeout: Annotated[float, BeforeValidator(_seconds, json_schema_input_type=str | float), Field(gt=0, le=300)] = Field(
-        default=10, description="How long a message takes at most, with all tries: seconds, or a duration such as 10s."
+        default=10, description="How long a message takes at most, with all tries: seconds, or a duration such as 10s.", examples=["30s"]
     )
-    tries: int = Field(default=3, ge=1, le=10, description="How often a message is posted that nobody took.")
+    tries: int = Field(default=3, ge=1, le=10, description="How often a message is posted that nobody took.", examples=[5])
 
 
 def receiver_fault(notify: Notify) -> str | None:
@@ -195,11 +195,11 @@ class PipelineFile(Strict):
     """A pipeline file. Its nodes are read one by one, so that each reports its own problems."""
 
     pipeline: PipelineBlock = Field(description="The name and the settings of the pipeline.")
-    nodes: list[Any] = Field(description="The nodes. Their order has no effect; their inputs make the graph (E001, E002, E003, E004).")
+    nodes: list[Any] = Field(description="The nodes. Their order has no effect; their inputs make the graph (E001, E002, E003, E004).", examples=[[{"type": "merge", "name": "all", "inputs": ["a", "b"]}]])
     error_handling: ErrorHandling = Field(default=ErrorHandling(), description="What happens to records that fail.")
-    changelog: Changelog = Field(default=Changelog(), description="Which nodes keep their changelogs.")
-    notify: list[Notify] = Field(default_factory=list, description="Receivers of messages about runs: requests and commands.")
-    notes: Any = Field(default=None, alias="_notes", description="Any value, for people and tools; it has no effect and is no part of a fingerprint.")
+    changelog: Changelog = Field(default=Changelog(), description="Which nodes keep their changelogs.", examples=[{"persist": "boundaries"}])
+    notify: list[Notify] = Field(default_factory=list, description="Receivers of messages about runs: requests and commands.", examples=[[{"url": "https://hooks.example/errata"}]])
+    notes: Any = Field(default=None, alias="_notes", description="Any value, for people and tools; it has no effect and is no part of a fingerprint.", examples=[{"owner": "sales"}])
 
 
 def _text(value: Any) -> Any:
@@ -211,12 +211,12 @@ class NodeHeader(Strict):
 
     type: str = Field(description="The node type (E012).")
     name: Annotated[str, BeforeValidator(_text)] = Field(
-        description="The name by which other nodes and commands refer to the node: letters, digits, _ and -, at most 128 characters (E001, E010)."
+        description="The name by which other nodes and commands refer to the node: letters, digits, _ and -, at most 128 characters (E001, E010).", examples=["orders"]
     )
-    description: str | None = Field(default=None, description="Text for people; it has no effect.")
-    notes: Any = Field(default=None, alias="_notes", description="Any value, for people and tools; it has no effect and is no part of a fingerprint.")
-    expect: list[Expectation] = Field(default_factory=list, description="What the node's rows are to be, and what a failing row leads to (E280).")
-    config: Any = Field(default=None, description="The keys of the node type (E013).")
+    description: str | None = Field(default=None, description="Text for people; it has no effect.", examples=["Orders of the shop"])
+    notes: Any = Field(default=None, alias="_notes", description="Any value, for people and tools; it has no effect and is no part of a fingerprint.", examples=[{"owner": "sales"}])
+    expect: list[Expectation] = Field(default_factory=list, description="What the node's rows are to be, and what a failing row leads to (E280).", examples=[[{"not_null": "order_id"}]])
+    config: Any = Field(default=None, description="The keys of the node type (E013).", examples=[{"mode": "concat"}])
 
 
 Place = tuple[str | int, ...]

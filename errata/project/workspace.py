@@ -54,7 +54,7 @@ class Spill(_Strict):
     """`[storage.spill]`: the folder for data that exceeds memory. The cap and compression are hints."""
 
     dir: str | None = Field(default=None, description="The folder for data that exceeds memory; by default the system's folder for temporary files (E330, E331).")
-    disk_cap_bytes: Size | None = Field(default=None, description="The most bytes that are spilled, as a number or a decimal size such as 50GB; Sail keeps to it, Spark does not (E320).")
+    disk_cap_bytes: Size | None = Field(default=None, description="The most bytes that are spilled, as a number or a decimal size such as 50GB; Sail keeps to it, Spark does not (E320).", examples=[10_000_000_000])
     compress: Literal["auto", "on", "off"] = Field(default="auto", description="A hint for the compression of spilled data.")
 
 
@@ -63,7 +63,7 @@ class Staging(_Strict):
 
     enabled: bool = Field(default=False, description="Whether input files that match a pattern are copied to a local folder before they are read.")
     dir: str | None = Field(default=None, description="The folder of the copies; not on a network share, and another volume than the sources (E332, E333, E334).")
-    disk_cap_bytes: Size | None = Field(default=None, description="The most bytes of copies, as a number or a decimal size such as 10GB (E336).")
+    disk_cap_bytes: Size | None = Field(default=None, description="The most bytes of copies, as a number or a decimal size such as 10GB (E336).", examples=[10_000_000_000])
     verify: Literal["blake3", "none"] = Field(default="blake3", description="Whether each copy is compared with its source by a BLAKE3 hash (E335).")
     on_existing: Literal["overwrite", "reuse", "error"] = Field(
         default="overwrite", description="What happens to a copy of an earlier run: overwrite makes it anew, reuse takes it if it is fresh, error ends the run (E337)."
@@ -100,7 +100,7 @@ class Engine(_Strict):
 
     name: Literal["auto", "spark", "sail"] = Field(default="auto", description="The engine; auto takes Sail for small work, Spark for large work, and none where nothing is to do.")
     master: str | None = Field(default=None, description="The master URL of the cluster on which Spark runs.")
-    remote: str | None = Field(default=None, description="The address of a Spark Connect server, such as sc://host:15002; it excludes master.")
+    remote: str | None = Field(default=None, description="The address of a Spark Connect server, such as sc://host:15002; it excludes master.", examples=["sc://spark.example:15002"])
     shared_host: bool = Field(default=False, description="Whether other users of this machine may use the engine, where the system cannot prevent it.")
 
     @field_validator("remote")
@@ -132,20 +132,20 @@ class ConnectionTable(_Strict):
     password: SecretStr | None = Field(default=None, description="The password: env:NAME, or file:PATH for the text of a file (CFG-004, E602).")
     read_only: bool = Field(default=False, description="Whether outputs are refused to name the connection (E607).")
     connect_timeout: Annotated[float | None, BeforeValidator(_seconds, json_schema_input_type=str | float), Field(gt=0)] = Field(
-        default=None, description="How long one try to connect takes at most: seconds, or a duration such as 10s. Outputs wait as long for what others have locked."
+        default=None, description="How long one try to connect takes at most: seconds, or a duration such as 10s. Outputs wait as long for what others have locked.", examples=["10s"]
     )
     statement_timeout: Annotated[float | None, BeforeValidator(_seconds, json_schema_input_type=str | float), Field(gt=0)] = Field(
-        default=None, description="How long one statement takes at most: seconds, or a duration such as 10m; by default as long as it needs."
+        default=None, description="How long one statement takes at most: seconds, or a duration such as 10m; by default as long as it needs.", examples=["5m"]
     )
-    endpoint: str | None = Field(default=None, min_length=1, description="The address of an object store that is not its maker's own, such as https://minio.example:9000.")
+    endpoint: str | None = Field(default=None, min_length=1, description="The address of an object store that is not its maker's own, such as https://minio.example:9000.", examples=["https://s3.example"])
     region: str | None = Field(default=None, min_length=1, description="The region of an S3 bucket.")
     allow_http: bool = Field(default=False, description="Whether an object store may be reached without encryption.")
     access_key_id: str | None = Field(default=None, min_length=1, description="The name of the key of an S3 bucket, or env:NAME, or file:PATH.")
     secret_access_key: SecretStr | None = Field(default=None, description="The secret of the key of an S3 bucket: env:NAME, or file:PATH (CFG-004, E602).")
-    session_token: SecretStr | None = Field(default=None, description="The token of a session of an S3 bucket: env:NAME, or file:PATH (CFG-004, E602).")
-    account_name: str | None = Field(default=None, min_length=1, description="The account of an Azure container, or env:NAME, or file:PATH.")
-    account_key: SecretStr | None = Field(default=None, description="The key of the account of an Azure container: env:NAME, or file:PATH (CFG-004, E602).")
-    service_account: SecretStr | None = Field(default=None, description="The JSON document of a Google service account: env:NAME, or file:PATH (CFG-004, E602).")
+    session_token: SecretStr | None = Field(default=None, description="The token of a session of an S3 bucket: env:NAME, or file:PATH (CFG-004, E602).", examples=["env:AWS_SESSION_TOKEN"])
+    account_name: str | None = Field(default=None, min_length=1, description="The account of an Azure container, or env:NAME, or file:PATH.", examples=["shopfiles"])
+    account_key: SecretStr | None = Field(default=None, description="The key of the account of an Azure container: env:NAME, or file:PATH (CFG-004, E602).", examples=["env:AZURE_KEY"])
+    service_account: SecretStr | None = Field(default=None, description="The JSON document of a Google service account: env:NAME, or file:PATH (CFG-004, E602).", examples=["env:GOOGLE_KEY"])
     skip_signature: bool = Field(default=False, description="Whether an object store is asked without credentials, as a public bucket allows.")
 
     @property
@@ -159,7 +159,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(defer_build=True, extra="ignore", frozen=True)
 
-    storage: Storage = Field(default=Storage(), description="Folders for spilled data and for local copies.")
+    storage: Storage = Field(default=Storage(), description="Folders for spilled data and for local copies.", examples=[{"staging": {"disk_cap_bytes": 10_000_000_000}}])
     state: State = Field(default=State(), description="The place of the state.")
     changelog: Changelog = Field(default=Changelog(), description="Which changelogs are kept.")
     engine: Engine = Field(default=Engine(), description="The engine, where neither an option nor an environment variable names one.")

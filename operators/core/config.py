@@ -67,7 +67,7 @@ def _fitting(text: str, *, nullable: bool) -> str:
 class SortKey(Strict):
     """A field of a sort order; a bare string is ascending."""
 
-    field: str = Field(description="The field to sort by.")
+    field: str = Field(description="The field to sort by.", examples=["ordered_on"])
     order: Literal["asc", "desc"] = Field(default="asc", description="Ascending or descending.")
     null_order: Literal["first", "last", "drop"] = Field(default="last", description="Where nulls go; drop leaves their rows out.")
 
@@ -87,9 +87,9 @@ class Watermark(Strict):
     """
 
     column: str = Field(description="The column with the event time of each record, of type date or date_time (E154, E155).")
-    delay: str | None = Field(default=None, description="A duration, such as 1h, that is taken off each event time; windows move too (E157, W105).")
+    delay: str | None = Field(default=None, description="A duration, such as 1h, that is taken off each event time; windows move too (E157, W105).", examples=["2h"])
     out_of_order: str | None = Field(default=None, description="A duration, such as 1h, by which the watermark stays behind the highest event time (E157).")
-    idle_timeout: str | None = Field(default=None, description="Accepted; it has no effect on results.")
+    idle_timeout: str | None = Field(default=None, description="Accepted; it has no effect on results.", examples=["30m"])
 
 
 _UNITS = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}

@@ -46,18 +46,18 @@ Constant = Annotated[Any, BeforeValidator(_constant), WithJsonSchema({"type": ["
 class Values(Strict):
     """The values that a column may have."""
 
-    column: str = Field(description="The column to look at (E281).")
+    column: str = Field(description="The column to look at (E281).", examples=["currency"])
     allowed: list[Constant] = Field(
-        alias="in", min_length=1, max_length=MOST_VALUES, description="The values that it may have, at most 1,000: texts, numbers, true and false. Null passes (E282)."
+        alias="in", min_length=1, max_length=MOST_VALUES, description="The values that it may have, at most 1,000: texts, numbers, true and false. Null passes (E282).", examples=[["EUR", "USD"]]
     )
 
 
 class Range(Strict):
     """The least and the greatest value of a column."""
 
-    column: str = Field(description="The column to look at (E281).")
-    min: Constant = Field(default=None, description="The least value that passes; dates and times are texts such as 2026-01-31. Null passes (E282).")
-    max: Constant = Field(default=None, description="The greatest value that passes (E282).")
+    column: str = Field(description="The column to look at (E281).", examples=["amount"])
+    min: Constant = Field(default=None, description="The least value that passes; dates and times are texts such as 2026-01-31. Null passes (E282).", examples=[0])
+    max: Constant = Field(default=None, description="The greatest value that passes (E282).", examples=[10_000])
 
     @model_validator(mode="after")
     def _is_bounded(self) -> Range:
@@ -69,19 +69,19 @@ class Range(Strict):
 class Matches(Strict):
     """The pattern of a column of texts."""
 
-    column: str = Field(description="The column of texts to look at (E281).")
-    pattern: str = Field(description="The regular expression that the whole text matches. Null passes (E282).")
+    column: str = Field(description="The column of texts to look at (E281).", examples=["code"])
+    pattern: str = Field(description="The regular expression that the whole text matches. Null passes (E282).", examples=["[A-Z]{2}[0-9]{4}"])
 
 
 class RowCount(Strict):
     """How many rows a node has."""
 
-    min: Annotated[int | None, Field(ge=0)] = Field(default=None, description="The fewest rows that are expected.")
-    max: Annotated[int | None, Field(ge=0)] = Field(default=None, description="The most rows that are expected.")
+    min: Annotated[int | None, Field(ge=0)] = Field(default=None, description="The fewest rows that are expected.", examples=[1])
+    max: Annotated[int | None, Field(ge=0)] = Field(default=None, description="The most rows that are expected.", examples=[1_000_000])
     fall: Annotated[float | None, Field(ge=0, le=1)] = Field(
-        default=None, description="The share of its rows that a node may lose from one epoch to the next, from 0 to 1."
+        default=None, description="The share of its rows that a node may lose from one epoch to the next, from 0 to 1.", examples=[0.2]
     )
-    rise: Annotated[float | None, Field(ge=0)] = Field(default=None, description="The share of its rows by which a node may grow from one epoch to the next: 0.5 is half as many more.")
+    rise: Annotated[float | None, Field(ge=0)] = Field(default=None, description="The share of its rows by which a node may grow from one epoch to the next: 0.5 is half as many more.", examples=[0.5])
 
     @model_validator(mode="after")
     def _is_bounded(self) -> RowCount:
@@ -100,8 +100,8 @@ class RowCount(Strict):
 class Freshness(Strict):
     """How old the newest row of a node may be."""
 
-    column: str = Field(description="The column with the time of each row, of type date or date_time (E281, E283).")
-    within: str = Field(description="How old the greatest time may be when a run begins, such as 12h or 2d. A node without a time is not fresh.")
+    column: str = Field(description="The column with the time of each row, of type date or date_time (E281, E283).", examples=["ordered_on"])
+    within: str = Field(description="How old the greatest time may be when a run begins, such as 12h or 2d. A node without a time is not fresh.", examples=["2d"])
 
     @field_validator("within")
     @classmethod
@@ -113,21 +113,21 @@ class Freshness(Strict):
 class Expectation(Strict):
     """What the rows of a node are to be, and what a failing row leads to."""
 
-    not_null: Columns | None = Field(default=None, description="The columns, one or a list, that are never null (E281).")
-    unique: Columns | None = Field(default=None, description="The columns, one or a list, whose values together occur once. Rows behind the first fail; rows with a null pass (E281).")
-    values: Values | None = Field(default=None, description="The values that a column may have.")
-    range: Range | None = Field(default=None, description="The least and the greatest value of a column.")
-    matches: Matches | None = Field(default=None, description="The pattern that the texts of a column match as a whole.")
-    row_count: RowCount | None = Field(default=None, description="How many rows the node has, also beside the epoch before.")
-    freshness: Freshness | None = Field(default=None, description="How old the newest row may be.")
-    check: str | None = Field(default=None, description="A CXL predicate that is true for each row; false, null and a failing predicate fail (E284).")
+    not_null: Columns | None = Field(default=None, description="The columns, one or a list, that are never null (E281).", examples=[["order_id", "amount"]])
+    unique: Columns | None = Field(default=None, description="The columns, one or a list, whose values together occur once. Rows behind the first fail; rows with a null pass (E281).", examples=["order_id"])
+    values: Values | None = Field(default=None, description="The values that a column may have.", examples=[{"column": "currency", "in": ["EUR", "USD"]}])
+    range: Range | None = Field(default=None, description="The least and the greatest value of a column.", examples=[{"column": "amount", "min": 0}])
+    matches: Matches | None = Field(default=None, description="The pattern that the texts of a column match as a whole.", examples=[{"column": "code", "pattern": "[A-Z]{2}"}])
+    row_count: RowCount | None = Field(default=None, description="How many rows the node has, also beside the epoch before.", examples=[{"min": 1, "fall": 0.2}])
+    freshness: Freshness | None = Field(default=None, description="How old the newest row may be.", examples=[{"column": "ordered_on", "within": "2d"}])
+    check: str | None = Field(default=None, description="A CXL predicate that is true for each row; false, null and a failing predicate fail (E284).", examples=["amount >= 0"])
     severity: Severity = Field(
         default="warn", description="warn counts failing rows and reports them, reject makes them dead letters, stop ends the run with exit code 3 before it commits (E285)."
     )
     name: str | None = Field(
-        default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,127}$", description="The name by which commands know the expectation; by default made of its kind and columns (E280)."
+        default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,127}$", description="The name by which commands know the expectation; by default made of its kind and columns (E280).", examples=["amount_is_known"]
     )
-    description: str | None = Field(default=None, description="Text for people, which messages about failing rows show.")
+    description: str | None = Field(default=None, description="Text for people, which messages about failing rows show.", examples=["An order has an amount."])
 
     @model_validator(mode="after")
     def _is_one(self) -> Expectation:

@@ -11,7 +11,7 @@ class Split(Strict):
     """How an output is cut into several files."""
 
     max_records: Annotated[int | None, Field(ge=1)] = Field(default=None, description="The most records of a file.")
-    max_bytes: Annotated[int | None, Field(ge=1)] = Field(default=None, description="The size in bytes from which a file is full; the record that passes it is completed.")
+    max_bytes: Annotated[int | None, Field(ge=1)] = Field(default=None, description="The size in bytes from which a file is full; the record that passes it is completed.", examples=[100_000_000])
     group_key: str | None = Field(default=None, description="A field: a new file begins only where its value changes.")
     naming: str = Field(default="{stem}_{seq:04}.{ext}", description="The name of each file; {seq} counts from 1.")
     repeat_header: bool = Field(default=True, description="Whether every file has the header, or the first one alone.")
@@ -29,26 +29,26 @@ class ChangelogFile(Strict):
 class History(Strict):
     """What an output writes of the past: what was so, and since when."""
 
-    key: Annotated[list[str], Field(min_length=1, description="The columns that name the thing with a history (E471).")]
-    valid_from: Annotated[str | None, Field(description="A column of type date, date_time or int: from when a row holds (E473).")] = None
+    key: Annotated[list[str], Field(min_length=1, description="The columns that name the thing with a history (E471).", examples=[["customer_id"]])]
+    valid_from: Annotated[str | None, Field(description="A column of type date, date_time or int: from when a row holds (E473).", examples=["valid_on"])] = None
     recorded: Annotated[
         Literal["run", "epoch"] | None,
         Field(description="Write when rows were recorded: by the begin of the run, or by the number of its epoch. `run` where `valid_from` is absent too."),
     ] = None
-    deleted: Annotated[str | None, Field(description="A CXL predicate for rows that say that the thing ended.")] = None
+    deleted: Annotated[str | None, Field(description="A CXL predicate for rows that say that the thing ended.", examples=["is_closed"])] = None
 
 
 class Closed(Strict):
     """Rows that were published for good, and what becomes of later changes of them."""
 
-    when: str = Field(min_length=1, description='A CXL predicate over the written columns, such as month < "2026-10": rows of closed periods (E476).')
+    when: str = Field(min_length=1, description='A CXL predicate over the written columns, such as month < "2026-10": rows of closed periods (E476).', examples=["month < '2026-01'"])
     late: Literal["stop", "book"] = Field(
         default="stop", description="What a later change of a closed period does: stop ends the run with exit code 3, book writes its difference as rows of the open period."
     )
     into: dict[str, str | int | bool] = Field(
-        default_factory=dict, description='The open period that late: book writes into, as a value for each column that names it: { month: "2026-10" } (E477).'
+        default_factory=dict, description='The open period that late: book writes into, as a value for each column that names it: { month: "2026-10" } (E477).', examples=[{"month": "2026-02"}]
     )
-    figures: list[str] = Field(default_factory=list, description="The columns that add up, of type int or decimal; a booked row has their differences (E477).")
+    figures: list[str] = Field(default_factory=list, description="The columns that add up, of type int or decimal; a booked row has their differences (E477).", examples=[["amount"]])
 
 
 def _closed(value: Any) -> Any:
@@ -63,10 +63,10 @@ def _without_path(schema: dict[str, Any]) -> None:
 class OutputColumn(Strict):
     """A decimal column of the file: the value is rounded half to even to `scale`, and has at most `precision` digits (38)."""
 
-    name: str = Field(min_length=1, description="The column, by the name that is written.")
-    type: str = Field(default="decimal", description="decimal, or decimal(precision,scale) (E226).")
-    scale: Digits = Field(default=None, description="The digits behind the point; the value is rounded half to even (E225).")
-    precision: Digits = Field(default=None, description="The most digits in all; by default 38. A value with more ends the run with exit code 4 (E225).")
+    name: str = Field(min_length=1, description="The column, by the name that is written.", examples=["amount"])
+    type: str = Field(default="decimal", description="decimal, or decimal(precision,scale) (E226).", examples=["decimal"])
+    scale: Digits = Field(default=None, description="The digits behind the point; the value is rounded half to even (E225).", examples=[2])
+    precision: Digits = Field(default=None, description="The most digits in all; by default 38. A value with more ends the run with exit code 4 (E225).", examples=[12])
 
 
 class OutputConfig(Strict):
@@ -76,7 +76,7 @@ class OutputConfig(Strict):
 
     name: str | None = Field(default=None, description="Text for people; the node's own name is what commands use.")
     type: str = Field(description="The format, such as csv, json or parquet; delta is a Delta table, sql a table of a database (E217).")
-    description: str | None = Field(default=None, description="Text for people; it has no effect.")
+    description: str | None = Field(default=None, description="Text for people; it has no effect.", examples=["Revenue for the accounts"])
     path: str = Field(description="The file or table, relative to the pipeline's folder; tokens such as {channel} are filled in (E230, E231, E232, E322, E324).")
     include_unmapped: bool = Field(default=True, description="Whether all columns are written, or only what the nearest transform upstream emits.")
     include_correlation_keys: bool = Field(default=False, description="Whether the columns $ck.FIELD are written.")
@@ -88,19 +88,19 @@ class OutputConfig(Strict):
     exclude: list[str] = Field(default_factory=list, description="Fields that are not written, by their names upstream (E251).")
     options: dict[str, Any] = Field(default_factory=dict, description="The options of the format (E218).")
     schema_: list[OutputColumn] | dict[str, Any] | str | None = Field(
-        default=None, alias="schema", description="Decimal columns with scale and precision; of a fixed-width file its layout, as a map or a path (E225, E226)."
+        default=None, alias="schema", description="Decimal columns with scale and precision; of a fixed-width file its layout, as a map or a path (E225, E226).", examples=[[{"name": "amount", "scale": 2}]]
     )
-    format_schema: Any = Field(default=None, description="The layout of a fixed-width file, as a map or the path of a YAML file; schema takes it too.")
+    format_schema: Any = Field(default=None, description="The layout of a fixed-width file, as a map or the path of a YAML file; schema takes it too.", examples=["layouts/orders.yaml"])
     sort_order: SortOrder = Field(default_factory=list, description="The order of the rows; by default that of the input (E251).")
-    split: Split | None = Field(default=None, description="How the output is cut into several files (E323, E338, E345).")
+    split: Split | None = Field(default=None, description="How the output is cut into several files (E323, E338, E345).", examples=[{"max_records": 10_000}])
     if_exists: Literal["error", "overwrite", "unique_suffix"] = Field(
         default="error", description="What happens to a file that this pipeline did not write: error stops with exit code 4, overwrite replaces it, unique_suffix writes beside it."
     )
-    unique_suffix_width: Annotated[int, Field(ge=0, le=20)] = Field(default=0, description="The digits of the suffix, with zeros before the number: with 3 it is out-001.csv.")
+    unique_suffix_width: Annotated[int, Field(ge=0, le=20)] = Field(default=0, description="The digits of the suffix, with zeros before the number: with 3 it is out-001.csv.", examples=[3])
     write_meta: bool = Field(default=False, description="Whether a file OUTPUT.meta.json with counts is written beside the output (E348).")
     correlation_fanout_policy: Literal["any", "all", "primary"] | None = Field(default=None, description="Overrides the policy of error_handling for failures at this node.")
     changelog: ChangelogFile | None = Field(default=None, description="A file with the changes of each epoch.")
-    history: History | None = Field(default=None, description="Writes versions with their times in place of the rows of today (E470, E471, E472, E473).")
+    history: History | None = Field(default=None, description="Writes versions with their times in place of the rows of today (E470, E471, E472, E473).", examples=[{"key": ["customer_id"], "valid_from": "valid_on"}])
     closed: Annotated[Closed | None, BeforeValidator(_closed, json_schema_input_type=str | Closed)] = Field(
         default=None,
         description='A CXL predicate over the written columns, such as month < "2026-10": its published rows change with --reopen alone. A map says what else becomes of late changes (E476).',

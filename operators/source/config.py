@@ -30,8 +30,8 @@ class Column(Strict):
         description="The CXL type: string, int, float, decimal, numeric, bool, date, date_time, array, map or any; nullable(T) is T."
     )
     scale: Digits = Field(default=None, description="The digits behind the point of a decimal (E225).")
-    precision: Digits = Field(default=None, description="The most digits of a decimal in all; by default 38 (E225).")
-    source_name: str | None = Field(default=None, min_length=1, description="The name of the column in the files, where it differs.")
+    precision: Digits = Field(default=None, description="The most digits of a decimal in all; by default 38 (E225).", examples=[12])
+    source_name: str | None = Field(default=None, min_length=1, description="The name of the column in the files, where it differs.", examples=["Order No."])
     optional: bool = Field(default=False, description="Whether files may lack the column, which is null then (E238).")
     path: str | None = Field(default=None, min_length=1, description="Members of the message's envelope that lead to the value, with dots between them. Only with options.cdc (E461).")
     long_unique: bool = Field(default=False, description="Accepted; it has no effect.")
@@ -58,8 +58,8 @@ class Files(Strict):
 
     sort_by: Literal["name", "created", "modified"] | None = Field(default=None, description="What orders the files; by default their names, and under paths the order of the list.")
     sort_order: Literal["asc", "desc"] = Field(default="asc", description="Ascending or descending.")
-    take_first: Annotated[int | None, Field(ge=0)] = Field(default=None, description="How many files from the beginning of the order are read (E212).")
-    take_last: Annotated[int | None, Field(ge=0)] = Field(default=None, description="How many files from the end of the order are read (E212).")
+    take_first: Annotated[int | None, Field(ge=0)] = Field(default=None, description="How many files from the beginning of the order are read (E212).", examples=[10])
+    take_last: Annotated[int | None, Field(ge=0)] = Field(default=None, description="How many files from the end of the order are read (E212).", examples=[3])
     recursive: bool = Field(default=True, description="Whether folders below are searched.")
     on_no_match: Literal["error", "warn", "skip"] = Field(
         default="error", description="What happens where no file is found: error ends the run with exit code 4, warn warns, skip goes on."
@@ -81,9 +81,9 @@ def _policy(value: Any) -> Any:
 class ArrayPath(Strict):
     """How a nested array of JSON or XML is handled."""
 
-    path: str = Field(description="The field with the array, such as lines or order.lines.")
+    path: str = Field(description="The field with the array, such as lines or order.lines.", examples=["items"])
     mode: Literal["explode", "join"] = Field(default="explode", description="explode makes a record of each element; join makes a text.")
-    separator: str = Field(default=",", description="The text between the elements of a join.")
+    separator: str = Field(default=",", description="The text between the elements of a join.", examples=[";"])
 
 
 def _merge(value: Any) -> Any:
@@ -165,12 +165,12 @@ class Merge(Strict):
         default_factory=list, description="The columns that identify a record; ledger, upsert and changelog need them (E215)."
     )
     compare: Annotated[list[str], AfterValidator(_once)] | None = Field(
-        default=None, description="The columns whose change counts as a correction, under snapshot with a primary key; by default all (E215)."
+        default=None, description="The columns whose change counts as a correction, under snapshot with a primary key; by default all (E215).", examples=[["amount", "region"]]
     )
     op: str | None = Field(default=None, description="The column with the operation of each record, under changelog; with ops it may be a CXL expression (E222).")
-    deleted: str | None = Field(default=None, description="A CXL condition for records that remove their key, under upsert.")
-    cursor: Annotated[str | None, Field(description="The column of a SQL source from whose greatest value the next run reads on (E605, W601).")] = None
-    overlap: Annotated[str | int | float | None, Field(description="How far ahead of that value the next run begins: a duration, or a number for a column of numbers (E605).")] = None
+    deleted: str | None = Field(default=None, description="A CXL condition for records that remove their key, under upsert.", examples=["is_deleted"])
+    cursor: Annotated[str | None, Field(description="The column of a SQL source from whose greatest value the next run reads on (E605, W601).", examples=["updated_at"])] = None
+    overlap: Annotated[str | int | float | None, Field(description="How far ahead of that value the next run begins: a duration, or a number for a column of numbers (E605).", examples=["1h"])] = None
     ops: Annotated[_Words, BeforeValidator(_groups, json_schema_input_type=dict[Literal["append", "correct", "patch", "retract", "ignore"], list[str | float | bool | None]])] | None = Field(
         default=None, description="The values of op in groups: what a record with one of them does. A null stands for null and for empty text (E464)."
     )
@@ -266,45 +266,45 @@ class SourceConfig(Strict):
 
     name: str = Field(description="Text for people; the node's own name is what other nodes and commands use.")
     type: str = Field(description="The format, such as csv, json or parquet; delta is a Delta table, sql a database, odf a dataset of Open Data Fabric (E217, E664).")
-    description: str | None = Field(default=None, description="Text for people; it has no effect.")
+    description: str | None = Field(default=None, description="Text for people; it has no effect.", examples=["Orders of the shop"])
     transport: Annotated[Literal["file"] | Rest, BeforeValidator(_transport, json_schema_input_type=Literal["file"] | dict[Literal["kind"], Literal["file"]] | Rest)] = Field(
-        default="file", description="Where records come from: files, or a REST service (E219, E220)."
+        default="file", description="Where records come from: files, or a REST service (E219, E220).", examples=[{"kind": "rest", "url": "https://api.example/orders", "max_pages": 100}]
     )
     path: str | None = Field(
         default=None, description="One file, relative to the pipeline's folder; of type delta a table; a missing file ends the run with exit code 4 (E210, E211, E230, E231, E232)."
     )
     glob: str | None = Field(default=None, description="A pattern of paths: * within a folder, ** across folders (E210, E223).")
-    regex: str | None = Field(default=None, description="A regular expression that is searched in the paths below the pipeline's folder (E210, E223).")
-    paths: list[str] | None = Field(default=None, description="A list of files (E210).")
+    regex: str | None = Field(default=None, description="A regular expression that is searched in the paths below the pipeline's folder (E210, E223).", examples=[r"orders_[0-9]{8}\.csv"])
+    paths: list[str] | None = Field(default=None, description="A list of files (E210).", examples=[["orders.csv", "late.csv"]])
     exclude: Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=str | list[str])] = Field(
-        default_factory=list, description="Patterns of files to leave out, tested against path and name (E223)."
+        default_factory=list, description="Patterns of files to leave out, tested against path and name (E223).", examples=["*.tmp"]
     )
-    modified_after: str | None = Field(default=None, description="Only files modified after this time: RFC 3339, or an age such as 7d (E223).")
-    modified_before: str | None = Field(default=None, description="Only files modified before this time: RFC 3339, or an age such as 15m (E223).")
-    min_size: int | str | None = Field(default=None, description="Only files of at least this size: bytes, or a decimal size such as 10MB (E223).")
-    max_size: int | str | None = Field(default=None, description="Only files of at most this size: bytes, or a decimal size such as 10MB (E223).")
-    files: Files = Field(default=Files(), description="The order of the files, and which of them are read.")
-    schema_: list[Column] = Field(alias="schema", min_length=1, description="The declared columns, in the order of the output (E213, E214).")
+    modified_after: str | None = Field(default=None, description="Only files modified after this time: RFC 3339, or an age such as 7d (E223).", examples=["2026-01-01"])
+    modified_before: str | None = Field(default=None, description="Only files modified before this time: RFC 3339, or an age such as 15m (E223).", examples=["2026-02-01"])
+    min_size: int | str | None = Field(default=None, description="Only files of at least this size: bytes, or a decimal size such as 10MB (E223).", examples=[1])
+    max_size: int | str | None = Field(default=None, description="Only files of at most this size: bytes, or a decimal size such as 10MB (E223).", examples=["100M"])
+    files: Files = Field(default=Files(), description="The order of the files, and which of them are read.", examples=[{"sort_by": "name", "take_last": 3}])
+    schema_: list[Column] = Field(alias="schema", min_length=1, description="The declared columns, in the order of the output (E213, E214).", examples=[[{"name": "order_id", "type": "int"}]])
     options: dict[str, Any] = Field(default_factory=dict, description="The options of the format (E218).")
     on_unmapped: Annotated[OnUnmapped, BeforeValidator(_policy, json_schema_input_type=str | OnUnmapped)] = Field(
         default=OnUnmapped(), description="What becomes of fields that schema does not name; by default auto_widen."
     )
-    sort_order: SortOrder = Field(default_factory=list, description="The order that the files promise; a streaming aggregate needs it (E215).")
+    sort_order: SortOrder = Field(default_factory=list, description="The order that the files promise; a streaming aggregate needs it (E215).", examples=[["ordered_on"]])
     watermark: Watermark | Literal["none"] | None = Field(default=None, description="The event time of the records, for time windows; none says that they have none (E154, E155, E157).")
     correlation_key: Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=str | list[str]), AfterValidator(_once)] = Field(
         default_factory=list, description="The fields, one or a list, of records that fail together (E153)."
     )
-    array_paths: list[ArrayPath] = Field(default_factory=list, description="Nested arrays of JSON and XML that become records or text.")
-    format_schema: Any = Field(default=None, description="The layout of a fixed-width file, as a map or the path of a YAML file.")
-    envelope: Any = Field(default=None, description="Sections of the document around the records, which CXL reads as $doc.")
+    array_paths: list[ArrayPath] = Field(default_factory=list, description="Nested arrays of JSON and XML that become records or text.", examples=[[{"path": "items", "mode": "explode"}]])
+    format_schema: Any = Field(default=None, description="The layout of a fixed-width file, as a map or the path of a YAML file.", examples=["layouts/orders.yaml"])
+    envelope: Any = Field(default=None, description="Sections of the document around the records, which CXL reads as $doc.", examples=[{"sections": {"head": {"extract": {"json_pointer": "/h"}}}}])
     merge: Annotated[Merge, BeforeValidator(_merge, json_schema_input_type=str | Merge)] = Field(
         default=Merge(), description="What a new version of the input means: a strategy, alone or with its keys; by default snapshot (E347)."
     )
     corrections: SourceCorrections | None = Field(default=None, description="Files that correct cells as they are read, also cells that do not convert (E480, E481, E482, E483).")
     connection: Annotated[str | None, Field(description="The name of a connection in errata.toml, of a SQL source (E600).")] = None
     table: Annotated[str | None, Field(description="The table or view that a SQL source reads: table, schema.table, or with double quotes (E603).")] = None
-    query: Annotated[str | None, Field(description="The query that a SQL source asks: one statement that begins with SELECT, WITH, VALUES or TABLE (E603, E604).")] = None
-    change_token: Annotated[str | None, Field(description="A query whose first row says whether the answer can have changed; the same row means that it has not.")] = None
+    query: Annotated[str | None, Field(description="The query that a SQL source asks: one statement that begins with SELECT, WITH, VALUES or TABLE (E603, E604).", examples=["SELECT * FROM orders"])] = None
+    change_token: Annotated[str | None, Field(description="A query whose first row says whether the answer can have changed; the same row means that it has not.", examples=["SELECT max(updated_at) FROM orders"])] = None
 
     @property
     def dataset(self) -> bool:

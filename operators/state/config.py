@@ -21,7 +21,7 @@ class StateConfig(Strict):
 
     scope: Literal["pipeline", "source", "record"] = Field(description="Whose variables are written: the pipeline's, each file's, or each record's.")
     phase: Literal["runtime", "init"] = Field(default="runtime", description="runtime writes while records pass; init writes before any record of the run, in pipeline scope alone (E206).")
-    set: list[Assignment] = Field(min_length=1, description="The assignments in order; a later one sees what an earlier one wrote.")
+    set: list[Assignment] = Field(min_length=1, description="The assignments in order; a later one sees what an earlier one wrote.", examples=[[{"var": "total", "cxl": "sum(amount)"}]])
 
     @property
     def variables(self) -> tuple[str, ...]:

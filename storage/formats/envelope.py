@@ -62,7 +62,7 @@ class SectionModel(Options):
 class Envelope(Options):
     """The `envelope:` block."""
 
-    sections: dict[Name, SectionModel] = Field(default_factory=dict, description="The sections by name.")
+    sections: dict[Name, SectionModel] = Field(default_factory=dict, description="The sections by name.", examples=[{"head": {"extract": {"json_pointer": "/header"}}}])
 
 
 def sections_in(envelope: Mapping[str, Any] | None) -> tuple[Section, ...]:

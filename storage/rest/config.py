@@ -17,11 +17,11 @@ class Pagination(_Strict):
     """How the next page is found, and which one is the last."""
 
     strategy: Literal["none", "offset", "cursor_token", "link_header"] = Field(default="none", description="How the next page is found.")
-    limit: int | None = Field(default=None, ge=1, description="The records of a page; offset needs it.")
-    offset_param: str = Field(default="offset", description="The query parameter of the first record's number.")
-    limit_param: str = Field(default="limit", description="The query parameter of the page's size.")
-    cursor_param: str | None = Field(default=None, description="The query parameter of the token; cursor_token needs it.")
-    next_token_pointer: str | None = Field(default=None, description="The JSON pointer to the next token, such as /next; cursor_token needs it.")
+    limit: int | None = Field(default=None, ge=1, description="The records of a page; offset needs it.", examples=[100])
+    offset_param: str = Field(default="offset", description="The query parameter of the first record's number.", examples=["skip"])
+    limit_param: str = Field(default="limit", description="The query parameter of the page's size.", examples=["size"])
+    cursor_param: str | None = Field(default=None, description="The query parameter of the token; cursor_token needs it.", examples=["after"])
+    next_token_pointer: str | None = Field(default=None, description="The JSON pointer to the next token, such as /next; cursor_token needs it.", examples=["/next"])
 
     def misfits(self) -> Iterator[str]:
         """Messages on keys that do not go together."""
@@ -45,9 +45,9 @@ class Auth(_Strict):
     """The credential of every request."""
 
     scheme: Literal["none", "bearer", "header"] = Field(default="none", description="How requests prove who asks.")
-    token: SecretStr | None = Field(default=None, description="The bearer token; write ${secret:NAME}.")
-    name: str | None = Field(default=None, pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$", description="The name of the header, under scheme header.")
-    value: SecretStr | None = Field(default=None, description="The value of the header; write ${secret:NAME}.")
+    token: SecretStr | None = Field(default=None, description="The bearer token; write ${secret:NAME}.", examples=["${secret:SHOP_TOKEN}"])
+    name: str | None = Field(default=None, pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$", description="The name of the header, under scheme header.", examples=["X-Api-Key"])
+    value: SecretStr | None = Field(default=None, description="The value of the header; write ${secret:NAME}.", examples=["${secret:SHOP_KEY}"])
 
     def misfits(self) -> Iterator[str]:
         """Messages on keys that do not go together."""
@@ -84,17 +84,17 @@ class Rest(_Strict):
     """
 
     kind: Literal["rest"] = Field(description="Says that the source reads a REST service.")
-    url: str = Field(description="The URL of the first page, without credentials.")
-    max_pages: int = Field(ge=1, description="The most pages of one pull; more are not read, with a warning.")
-    max_records: int | None = Field(default=None, ge=1, description="The most records of one pull; more are not read, with a warning.")
-    pagination: Pagination = Field(default_factory=lambda: Pagination.model_validate({}), description="How the next page is found; by default there is one page.")
-    auth: Auth = Field(default_factory=lambda: Auth.model_validate({}), description="The credential that every request carries; by default none.")
-    retries: int = Field(default=3, ge=0, le=20, description="How many more attempts follow a 5xx answer or a failed connection.")
-    timeout_secs: float = Field(default=30, gt=0, description="Seconds for one exchange, from the connection to the last byte.")
+    url: str = Field(description="The URL of the first page, without credentials.", examples=["https://api.example/orders"])
+    max_pages: int = Field(ge=1, description="The most pages of one pull; more are not read, with a warning.", examples=[100])
+    max_records: int | None = Field(default=None, ge=1, description="The most records of one pull; more are not read, with a warning.", examples=[10_000])
+    pagination: Pagination = Field(default_factory=lambda: Pagination.model_validate({}), description="How the next page is found; by default there is one page.", examples=[{"strategy": "offset", "limit": 100}])
+    auth: Auth = Field(default_factory=lambda: Auth.model_validate({}), description="The credential that every request carries; by default none.", examples=[{"scheme": "bearer", "token": "${secret:SHOP_TOKEN}"}])
+    retries: int = Field(default=3, ge=0, le=20, description="How many more attempts follow a 5xx answer or a failed connection.", examples=[5])
+    timeout_secs: float = Field(default=30, gt=0, description="Seconds for one exchange, from the connection to the last byte.", examples=[10])
     allow_http: bool = Field(default=False, description="Whether the URL may be without TLS.")
     allow_private: bool = Field(default=False, description="Whether the host may have an address that is not public.")
-    max_bytes: int = Field(default=1 << 28, ge=1, description="The most bytes of all pages of a pull, decompressed.")
-    max_seconds: float = Field(default=3600, gt=0, description="Seconds for the whole pull, with attempts and pauses.")
+    max_bytes: int = Field(default=1 << 28, ge=1, description="The most bytes of all pages of a pull, decompressed.", examples=[100_000_000])
+    max_seconds: float = Field(default=3600, gt=0, description="Seconds for the whole pull, with attempts and pauses.", examples=[600])
 
     @field_validator("url")
     @classmethod

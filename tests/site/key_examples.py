@@ -16,7 +16,7 @@ from tests.site.pages import DOCS, ROOT
 
 PAGES = sorted(page for page in DOCS.rglob("*.md") if page.parent.name != "diagnostics")
 """The pages whose blocks are examples. Pages of diagnostics show mistakes."""
-LONGEST = 60
+LONGEST = 120
 """The most letters of an example."""
 BLOCK = re.compile(r'^```(yaml|toml)(?: title="[^"]*")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 

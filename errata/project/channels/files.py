@@ -24,7 +24,7 @@ class _Strict(BaseModel):
 class _Conditional(_Strict):
     """A part that applies in the environments (`--env`) that `when` names; in all where it names none."""
 
-    when: str | list[str] | None = Field(default=None, description="The environments (--env), one or a list, in which this part applies; by default in all.")
+    when: str | list[str] | None = Field(default=None, description="The environments (--env), one or a list, in which this part applies; by default in all.", examples=[["staging", "production"]])
 
     def holds(self, environment: str | None) -> bool:
         """Whether it applies in the active environment."""
@@ -35,8 +35,8 @@ class _Conditional(_Strict):
 class VariableEntry(_Conditional):
     """One override or addition of a variable."""
 
-    type: str = Field(description="The type of the variable; an existing one keeps its type (E107).")
-    default: Any = Field(default=None, description="The value of the variable.")
+    type: str = Field(description="The type of the variable; an existing one keeps its type (E107).", examples=["int"])
+    default: Any = Field(default=None, description="The value of the variable.", examples=[100])
 
 
 class Identity(_Strict):
@@ -44,33 +44,33 @@ class Identity(_Strict):
 
     name: str = Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$", description="The name of the channel: {channel} in output paths, and a word for --channel.")
     target: str = Field(description="The path of the pipeline or composition that the channel is for (W104).")
-    description: str | None = Field(default=None, description="Text for people; it has no effect.")
+    description: str | None = Field(default=None, description="Text for people; it has no effect.", examples=["The shop in Rome"])
 
 
 class Knobs(_Conditional):
     """The `config:` block: parameters of compositions by `alias.param`."""
 
-    default: dict[str, Any] = Field(default_factory=dict, description="Values of parameters by alias.parameter that a call's config goes before (W103).")
-    fixed: dict[str, Any] = Field(default_factory=dict, description="Values of parameters by alias.parameter that go before a call's config (W103).")
+    default: dict[str, Any] = Field(default_factory=dict, description="Values of parameters by alias.parameter that a call's config goes before (W103).", examples=[{"vat.rate": 0.19}])
+    fixed: dict[str, Any] = Field(default_factory=dict, description="Values of parameters by alias.parameter that go before a call's config (W103).", examples=[{"vat.rate": 0.07}])
 
 
 class Variables(_Strict):
     """The `vars:` block: the four registries."""
 
-    static: dict[str, VariableEntry] = Field(default_factory=dict, description="Constants by name, read as $vars.NAME.")
-    pipeline: dict[str, VariableEntry] = Field(default_factory=dict, description="Variables by name, read as $pipeline.NAME.")
-    source: dict[str, dict[str, VariableEntry]] = Field(default_factory=dict, description="Variables by source and name, read as $source.NAME (E111).")
-    record: dict[str, VariableEntry] = Field(default_factory=dict, description="Variables by name, read as $record.NAME.")
+    static: dict[str, VariableEntry] = Field(default_factory=dict, description="Constants by name, read as $vars.NAME.", examples=[{"rate": {"type": "float", "default": 0.07}}])
+    pipeline: dict[str, VariableEntry] = Field(default_factory=dict, description="Variables by name, read as $pipeline.NAME.", examples=[{"limit": {"type": "int", "default": 100}}])
+    source: dict[str, dict[str, VariableEntry]] = Field(default_factory=dict, description="Variables by source and name, read as $source.NAME (E111).", examples=[{"orders": {"seen": {"type": "int", "default": 0}}}])
+    record: dict[str, VariableEntry] = Field(default_factory=dict, description="Variables by name, read as $record.NAME.", examples=[{"label": {"type": "string", "default": "new"}}])
 
 
 class ChannelFile(_Conditional):
     """A channel file. Where it does not apply, only its name counts."""
 
     channel: Identity = Field(description="The name of the channel, and what it is for.")
-    config: Knobs = Field(default=Knobs(), description="Values of parameters of compositions.")
-    vars: Variables = Field(default=Variables(), description="Variables that get another value, or are added (E109, E110).")
-    resources: Any = Field(default=None, description="Accepted; it has no effect.")
-    notes: Any = Field(default=None, alias="_notes", description="Any value, for people and tools; it has no effect.")
+    config: Knobs = Field(default=Knobs(), description="Values of parameters of compositions.", examples=[{"fixed": {"vat.rate": 0.07}}])
+    vars: Variables = Field(default=Variables(), description="Variables that get another value, or are added (E109, E110).", examples=[{"static": {"rate": {"type": "float", "default": 0.07}}}])
+    resources: Any = Field(default=None, description="Accepted; it has no effect.", examples=[{"team": "sales"}])
+    notes: Any = Field(default=None, alias="_notes", description="Any value, for people and tools; it has no effect.", examples=[{"owner": "sales"}])
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,9 +34,9 @@ TypeName = Annotated[str, AfterValidator(_type_name)]
 class FieldType(Strict):
     """A field that a port requires or produces."""
 
-    name: str = Field(description="The name of the field.")
-    type: TypeName = Field(default="any", description="The CXL type of the field.")
-    description: str | None = Field(default=None, description="Text for people; it has no effect.")
+    name: str = Field(description="The name of the field.", examples=["amount"])
+    type: TypeName = Field(default="any", description="The CXL type of the field.", examples=["float"])
+    description: str | None = Field(default=None, description="Text for people; it has no effect.", examples=["The price without tax."])
 
 
 def _fields(value: Any) -> Any:
@@ -48,17 +48,17 @@ class Port(Strict):
     """An input port of the `_compose:` form."""
 
     schema_: Annotated[list[FieldType], BeforeValidator(_fields)] = Field(
-        default_factory=list, alias="schema", description="The fields that the input must have, as a list or as names with types; other columns flow through (E112)."
+        default_factory=list, alias="schema", description="The fields that the input must have, as a list or as names with types; other columns flow through (E112).", examples=[[{"name": "amount", "type": "float"}]]
     )
-    description: str | None = Field(default=None, description="Text for people; it has no effect.")
+    description: str | None = Field(default=None, description="Text for people; it has no effect.", examples=["The orders of a day."])
     required: bool = Field(default=True, description="Whether a call has to connect the port (E104).")
 
 
 class OutputPort(Strict):
     """An output port: a node of the body, or `node.port`."""
 
-    ref: str = Field(description="The node of the body, or node.port, whose rows leave here (E102).")
-    description: str | None = Field(default=None, description="Text for people; it has no effect.")
+    ref: str = Field(description="The node of the body, or node.port, whose rows leave here (E102).", examples=["with_tax"])
+    description: str | None = Field(default=None, description="Text for people; it has no effect.", examples=["The orders with their tax."])
 
 
 def _output(value: Any) -> Any:
@@ -68,13 +68,13 @@ def _output(value: Any) -> Any:
 class ParameterDeclaration(Strict):
     """A parameter: its type, whether it is required, and its allowed values."""
 
-    name: str = Field(default="", description="The name of the parameter; the body reads it as $vars.NAME. In config_schema the key is the name.")
-    type: TypeName = Field(default="any", description="The CXL type of the value, or path (E105).")
+    name: str = Field(default="", description="The name of the parameter; the body reads it as $vars.NAME. In config_schema the key is the name.", examples=["rate"])
+    type: TypeName = Field(default="any", description="The CXL type of the value, or path (E105).", examples=["float"])
     required: bool | None = Field(default=None, description="Whether a call has to give a value; by default it has to where there is no default (E104).")
-    default: Any = Field(default=None, description="The value of calls that give none.")
-    enum: list[Any] | None = Field(default=None, description="The values that are allowed (E105).")
-    range: list[float | None] | None = Field(default=None, min_length=2, max_length=2, description="The least and the greatest value; null is no bound (E105).")
-    description: str | None = Field(default=None, description="Text for people; it has no effect.")
+    default: Any = Field(default=None, description="The value of calls that give none.", examples=[0.19])
+    enum: list[Any] | None = Field(default=None, description="The values that are allowed (E105).", examples=[[0.07, 0.19]])
+    range: list[float | None] | None = Field(default=None, min_length=2, max_length=2, description="The least and the greatest value; null is no bound (E105).", examples=[[0, 1]])
+    description: str | None = Field(default=None, description="Text for people; it has no effect.", examples=["The rate of the tax."])
 
 
 def _named_once(params: list[ParameterDeclaration]) -> list[ParameterDeclaration]:
@@ -87,56 +87,56 @@ def _named_once(params: list[ParameterDeclaration]) -> list[ParameterDeclaration
 class ScopedVariable(Strict):
     """A variable of the parent that the body reads or writes."""
 
-    type: TypeName = Field(description="The type that the parent declares the variable with (E174).")
+    type: TypeName = Field(description="The type that the parent declares the variable with (E174).", examples=["int"])
 
 
 class ScopedVariables(Strict):
     """Variables of the parent that the body may use."""
 
-    pipeline: dict[str, ScopedVariable] = Field(default_factory=dict, description="Variables of the parent that the body reads as $pipeline.NAME.")
-    source: dict[str, ScopedVariable] = Field(default_factory=dict, description="Variables of the parent that the body reads as $source.NAME.")
-    record: dict[str, ScopedVariable] = Field(default_factory=dict, description="Variables of the parent that the body reads as $record.NAME.")
+    pipeline: dict[str, ScopedVariable] = Field(default_factory=dict, description="Variables of the parent that the body reads as $pipeline.NAME.", examples=[{"limit": {"type": "int"}}])
+    source: dict[str, ScopedVariable] = Field(default_factory=dict, description="Variables of the parent that the body reads as $source.NAME.", examples=[{"seen": {"type": "int"}}])
+    record: dict[str, ScopedVariable] = Field(default_factory=dict, description="Variables of the parent that the body reads as $record.NAME.", examples=[{"label": {"type": "string"}}])
 
 
 class ComposeHeader(Strict):
     """The `_compose:` block."""
 
-    name: str = Field(description="The name of the composition, for people.")
-    description: str | None = Field(default=None, description="Text for people; it has no effect.")
-    version: str | int | float | None = Field(default=None, description="Text or a number for people; it has no effect.")
-    inputs: dict[str, Port] = Field(min_length=1, description="The input ports by name; nodes of the body read a port as if it were a node.")
+    name: str = Field(description="The name of the composition, for people.", examples=["tax"])
+    description: str | None = Field(default=None, description="Text for people; it has no effect.", examples=["Adds the tax to orders."])
+    version: str | int | float | None = Field(default=None, description="Text or a number for people; it has no effect.", examples=["1.2"])
+    inputs: dict[str, Port] = Field(min_length=1, description="The input ports by name; nodes of the body read a port as if it were a node.", examples=[{"orders": {"schema": [{"name": "amount", "type": "float"}]}}])
     outputs: dict[str, Annotated[OutputPort, BeforeValidator(_output)]] = Field(
-        min_length=1, description="The output ports by name: a node of the body, or node.port. The first one is what the bare name of the call reads (E102)."
+        min_length=1, description="The output ports by name: a node of the body, or node.port. The first one is what the bare name of the call reads (E102).", examples=[{"taxed": "with_tax"}]
     )
-    config_schema: dict[str, ParameterDeclaration] = Field(default_factory=dict, description="The parameters by name.")
-    resources_schema: dict[str, Any] = Field(default_factory=dict, description="Accepted; it has no effect.")
-    scoped_vars: ScopedVariables = Field(default=ScopedVariables(), description="Variables of the parent that the body may use (E173).")
+    config_schema: dict[str, ParameterDeclaration] = Field(default_factory=dict, description="The parameters by name.", examples=[{"rate": {"type": "float", "default": 0.19}}])
+    resources_schema: dict[str, Any] = Field(default_factory=dict, description="Accepted; it has no effect.", examples=[{"rates": {"type": "file"}}])
+    scoped_vars: ScopedVariables = Field(default=ScopedVariables(), description="Variables of the parent that the body may use (E173).", examples=[{"record": {"label": {"type": "string"}}}])
 
 
 class CompositionHeader(Strict):
     """The `composition:` block."""
 
-    name: str = Field(description="The name of the composition, for people.")
-    description: str | None = Field(default=None, description="Text for people; it has no effect.")
-    version: str | int | float | None = Field(default=None, description="Text or a number for people; it has no effect.")
-    requires: list[FieldType] = Field(default_factory=list, description="The fields that the input must have; other columns flow through (E112).")
-    produces: list[FieldType] = Field(default_factory=list, description="The fields that the last node of the body must give (E113).")
-    params: Annotated[list[ParameterDeclaration], AfterValidator(_named_once)] = Field(default_factory=list, description="The parameters.")
-    scoped_vars: ScopedVariables = Field(default=ScopedVariables(), description="Variables of the parent that the body may use (E173).")
+    name: str = Field(description="The name of the composition, for people.", examples=["tax"])
+    description: str | None = Field(default=None, description="Text for people; it has no effect.", examples=["Adds the tax to orders."])
+    version: str | int | float | None = Field(default=None, description="Text or a number for people; it has no effect.", examples=["1.2"])
+    requires: list[FieldType] = Field(default_factory=list, description="The fields that the input must have; other columns flow through (E112).", examples=[[{"name": "amount", "type": "float"}]])
+    produces: list[FieldType] = Field(default_factory=list, description="The fields that the last node of the body must give (E113).", examples=[[{"name": "tax", "type": "float"}]])
+    params: Annotated[list[ParameterDeclaration], AfterValidator(_named_once)] = Field(default_factory=list, description="The parameters.", examples=[[{"name": "rate", "type": "float", "default": 0.19}]])
+    scoped_vars: ScopedVariables = Field(default=ScopedVariables(), description="Variables of the parent that the body may use (E173).", examples=[{"record": {"label": {"type": "string"}}}])
 
 
 class ComposeFile(Strict):
     """A file in the `_compose:` form; its nodes are read one by one."""
 
-    compose: ComposeHeader = Field(alias="_compose", description="The header with named input and output ports.")
-    nodes: list[Any] = Field(min_length=1, description="The nodes of the body, as in a pipeline file; they see no node of the parent (E108).")
+    compose: ComposeHeader = Field(alias="_compose", description="The header with named input and output ports.", examples=[{"name": "tax", "inputs": {"orders": {"schema": []}}, "outputs": {"taxed": "with_tax"}}])
+    nodes: list[Any] = Field(min_length=1, description="The nodes of the body, as in a pipeline file; they see no node of the parent (E108).", examples=[[{"type": "merge", "name": "all", "inputs": ["a", "b"]}]])
 
 
 class CompositionFile(Strict):
     """A file in the `composition:` form."""
 
-    composition: CompositionHeader = Field(description="The header with one input port, input, and one output, the last node.")
-    nodes: list[Any] = Field(min_length=1, description="The nodes of the body, as in a pipeline file; they see no node of the parent (E108).")
+    composition: CompositionHeader = Field(description="The header with one input port, input, and one output, the last node.", examples=[{"name": "tax"}])
+    nodes: list[Any] = Field(min_length=1, description="The nodes of the body, as in a pipeline file; they see no node of the parent (E108).", examples=[[{"type": "merge", "name": "all", "inputs": ["a", "b"]}]])
 
 
 class CompositionCall(Strict):
@@ -148,12 +148,12 @@ class CompositionCall(Strict):
     description: str | None = Field(default=None, description="Text for people; it has no effect.")
     notes: Any = Field(default=None, alias="_notes", description="Any value, for people and tools; it has no effect and is no part of a fingerprint.")
     input: str | None = Field(default=None, description="The node that the only input port reads.")
-    inputs: dict[str, str] = Field(default_factory=dict, description="The node that each input port reads, by port (E103, E104).")
-    outputs: dict[str, str] = Field(default_factory=dict, description="The consumer, by output port, that reads this port under the bare name of the node.")
+    inputs: dict[str, str] = Field(default_factory=dict, description="The node that each input port reads, by port (E103, E104).", examples=[{"orders": "valid"}])
+    outputs: dict[str, str] = Field(default_factory=dict, description="The consumer, by output port, that reads this port under the bare name of the node.", examples=[{"taxed": "taxed"}])
     config: dict[str, Any] | None = Field(default=None, description="The values of the composition's parameters, by name (E103, E104, E105).")
-    resources: dict[str, Any] | None = Field(default=None, description="Accepted; it has no effect.")
+    resources: dict[str, Any] | None = Field(default=None, description="Accepted; it has no effect.", examples=[{"rates": "rates.csv"}])
     expect: list[Expectation] = Field(default_factory=list, description="What the rows of the first output port are to be, and what a failing row leads to (E280).")
-    alias: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,127}$", description="The name by which channels set its parameters; by default the node's name.")
+    alias: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,127}$", description="The name by which channels set its parameters; by default the node's name.", examples=["vat"])
 
 
 @dataclass(frozen=True, slots=True)

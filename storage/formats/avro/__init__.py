@@ -24,8 +24,8 @@ from storage.formats.typed.writing import typed_batch
 class AvroWriteOptions(Options):
     """`options:` of an Avro output."""
 
-    codec: Annotated[str, Field(description=f"How blocks are packed: {', '.join(CODECS)}.")] = "deflate"
-    namespace: Annotated[str | None, Field(description="The namespace of the record, which has the output's name.")] = None
+    codec: Annotated[str, Field(description=f"How blocks are packed: {', '.join(CODECS)}.", examples=["snappy"])] = "deflate"
+    namespace: Annotated[str | None, Field(description="The namespace of the record, which has the output's name.", examples=["com.example.shop"])] = None
 
 
 @register_reader("avro")

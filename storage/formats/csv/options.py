@@ -32,10 +32,10 @@ _CUTTABLE = ("utf-8", "utf-8-sig", "ascii", "iso8859", "latin", "cp125", "cp437"
 class CsvReadOptions(Options):
     """`options:` of a CSV source."""
 
-    delimiter: Character = Field(default=",", description="The character between cells.")
-    quote_char: Character = Field(default='"', description="The character around cells that hold delimiters, quotes or line ends.")
+    delimiter: Character = Field(default=",", description="The character between cells.", examples=[";"])
+    quote_char: Character = Field(default='"', description="The character around cells that hold delimiters, quotes or line ends.", examples=["'"])
     has_header: bool = Field(default=True, description="Whether the first line has the names; without it columns are called col_0, col_1 and so on.")
-    encoding: Encoding = Field(default="utf-8", description="The encoding of the text, such as cp1252.")
+    encoding: Encoding = Field(default="utf-8", description="The encoding of the text, such as cp1252.", examples=["cp1252"])
 
     @property
     def cuttable(self) -> bool:
@@ -46,5 +46,5 @@ class CsvReadOptions(Options):
 class CsvWriteOptions(Options):
     """`options:` of a CSV output. `formula_guard` writes an apostrophe before text that a spreadsheet would run as a formula."""
 
-    delimiter: Character = Field(default=",", description="The character between cells.")
+    delimiter: Character = Field(default=",", description="The character between cells.", examples=[";"])
     formula_guard: bool = Field(default=False, description="Whether an apostrophe is written before text that a spreadsheet would run as a formula.")

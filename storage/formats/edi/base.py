@@ -19,7 +19,7 @@ from storage.formats.options import OptionError, Options
 class EdiReadOptions(Options):
     """`options:` of an EDIFACT or X12 source."""
 
-    max_elements: int = Field(default=32, ge=1, le=999, description="The most elements of a segment, which are the columns e01, e02 and so on (E235).")
+    max_elements: int = Field(default=32, ge=1, le=999, description="The most elements of a segment, which are the columns e01, e02 and so on (E235).", examples=[64])
 
 
 class EdiWriteOptions(Options):
@@ -28,8 +28,8 @@ class EdiWriteOptions(Options):
     The elements of the opening segment come from `interchange`, or from the document section that `interchange_from_doc` names.
     """
 
-    interchange: tuple[str, ...] | None = Field(default=None, description="The elements of the segment that opens the interchange.")
-    interchange_from_doc: str | None = Field(default=None, description="The document section of a source that has these elements (E325).")
+    interchange: tuple[str, ...] | None = Field(default=None, description="The elements of the segment that opens the interchange.", examples=[["SENDER", "RECEIVER"]])
+    interchange_from_doc: str | None = Field(default=None, description="The document section of a source that has these elements (E325).", examples=["head"])
     segment_newline: bool = Field(default=True, description="Whether a line feed follows each segment.")
 
 

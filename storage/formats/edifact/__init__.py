@@ -21,7 +21,7 @@ from storage.formats.options import Options
 class EdifactWriteOptions(EdiWriteOptions):
     """`options:` of an EDIFACT output."""
 
-    message_type: str | None = Field(default=None, description="The type of the messages in UNH, of records that do not bring one.")
+    message_type: str | None = Field(default=None, description="The type of the messages in UNH, of records that do not bring one.", examples=["ORDERS:D:96A:UN"])
     write_una: bool = Field(default=False, description="Whether the interchange begins with a UNA segment.")
 
 

@@ -35,20 +35,20 @@ class LayoutField(Options):
     `scale`: the digits behind the point of a decimal that is written. `implied_decimals`: the same, in a text without a point.
     """
 
-    name: str = Field(min_length=1, description="The name of the column.")
+    name: str = Field(min_length=1, description="The name of the column.", examples=["amount"])
     type: Literal["string", "integer", "float", "decimal", "boolean", "date", "datetime"] = Field(default="string", description="How the text of the field is read and written.")
-    start: int | None = Field(default=None, ge=0, description="The first byte of the field, from 0; by default the byte after the field before it.")
-    width: int | None = Field(default=None, gt=0, description="The length of the field in bytes; either width or end is needed.")
-    end: int | None = Field(default=None, gt=0, description="The byte after the last one of the field.")
+    start: int | None = Field(default=None, ge=0, description="The first byte of the field, from 0; by default the byte after the field before it.", examples=[8])
+    width: int | None = Field(default=None, gt=0, description="The length of the field in bytes; either width or end is needed.", examples=[10])
+    end: int | None = Field(default=None, gt=0, description="The byte after the last one of the field.", examples=[18])
     justify: Literal["left", "right"] | None = Field(default=None, description="On which side the text is; by default numbers are right and others left.")
-    pad: Annotated[str, AfterValidator(_one_byte)] = Field(default=" ", description="The character that fills the field up.")
+    pad: Annotated[str, AfterValidator(_one_byte)] = Field(default=" ", description="The character that fills the field up.", examples=["0"])
     trim: bool = Field(default=True, description="Whether padding, and then white space, is stripped when the field is read.")
     truncation: Literal["error", "warn", "silent"] | None = Field(
         default=None, description="What happens to text that is too long for the field: error ends the run, warn cuts it with a warning, silent without one."
     )
-    scale: int | None = Field(default=None, ge=0, le=38, description="The digits behind the point with which an output writes a decimal, rounded half to even.")
-    implied_decimals: int | None = Field(default=None, ge=0, le=38, description="The digits behind a point that the text does not have: 00001250 is 12.50 with 2.")
-    format: str | None = Field(default=None, description="The format of a date or time, such as %Y%m%d.")
+    scale: int | None = Field(default=None, ge=0, le=38, description="The digits behind the point with which an output writes a decimal, rounded half to even.", examples=[2])
+    implied_decimals: int | None = Field(default=None, ge=0, le=38, description="The digits behind a point that the text does not have: 00001250 is 12.50 with 2.", examples=[2])
+    format: str | None = Field(default=None, description="The format of a date or time, such as %Y%m%d.", examples=["%Y%m%d"])
 
     @model_validator(mode="after")
     def _has_place(self) -> LayoutField:
@@ -86,10 +86,10 @@ class LayoutField(Options):
 class Layout(Options):
     """The fields of a record in their order."""
 
-    version: Any = Field(default=None, description="Accepted; it has no effect.")
-    format: Any = Field(default=None, description="Accepted; it has no effect.")
-    encoding: Literal["utf-8"] = Field(default="utf-8", description="The encoding of the text.")
-    fields: tuple[LayoutField, ...] = Field(min_length=1, description="The fields of a record in their order.")
+    version: Any = Field(default=None, description="Accepted; it has no effect.", examples=[1])
+    format: Any = Field(default=None, description="Accepted; it has no effect.", examples=["fixed_width"])
+    encoding: Literal["utf-8"] = Field(default="utf-8", description="The encoding of the text.", examples=["utf-8"])
+    fields: tuple[LayoutField, ...] = Field(min_length=1, description="The fields of a record in their order.", examples=[[{"name": "id", "start": 0, "width": 8}]])
 
     @field_validator("fields")
     @classmethod

@@ -15,7 +15,7 @@ class ChangeFeed(Options):
 
     format: Literal["debezium", "singer", "maxwell", "canal"] = Field(description="The format of the messages.")
     table: str | None = Field(default=None, min_length=1, description="The table whose events count: its name, with its schema or database before it where these differ.")
-    stream: str | None = Field(default=None, min_length=1, description="The Singer stream whose records count.")
+    stream: str | None = Field(default=None, min_length=1, description="The Singer stream whose records count.", examples=["orders"])
     time_unit: Literal["s", "ms", "us", "ns"] = Field(default="ms", description="The unit of numbers in columns of type date_time, where no schema names it.")
 
 
@@ -32,7 +32,7 @@ class JsonReadOptions(Options):
     """
 
     format: Literal["array", "ndjson", "object"] | None = Field(default=None, description="The form of the file; by default the content decides.")
-    record_path: str | None = Field(default=None, description="The keys, with points between them, that lead to the array of records; under ndjson in each line.")
+    record_path: str | None = Field(default=None, description="The keys, with points between them, that lead to the array of records; under ndjson in each line.", examples=["data.orders"])
     duplicate_keys: Literal["reject", "last"] = Field(default="reject", description="What becomes of a record that has a member twice: it is rejected, or the last one counts.")
     cdc: Annotated[ChangeFeed, BeforeValidator(_feed, json_schema_input_type=Literal["debezium", "singer", "maxwell", "canal"] | ChangeFeed)] | None = Field(
         default=None, description="The format of a change feed, whose messages have rows inside an envelope."

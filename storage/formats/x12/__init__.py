@@ -24,9 +24,12 @@ from storage.formats.x12.write import X12Interchange
 class X12WriteOptions(EdiWriteOptions):
     """`options:` of an X12 output. `group_header` are the elements of the GS segment."""
 
-    interchange: tuple[str, ...] | None = Field(default=None, min_length=16, max_length=16, description="The elements ISA01 to ISA16 of the segment that opens the interchange.")
-    group_header: tuple[str, ...] | None = Field(default=None, min_length=8, max_length=8, description="The elements GS01 to GS08 of the functional group; an X12 output needs them.")
-    set_type: str | None = Field(default=None, description="The type of the transaction sets in ST, of records that do not bring one.")
+    interchange: tuple[str, ...] | None = Field(
+        default=None, min_length=16, max_length=16, description="The elements ISA01 to ISA16 of the segment that opens the interchange.",
+        examples=[["00", "", "00", "", "ZZ", "SENDER", "ZZ", "SHOP", "260131", "1200", "U", "00401", "1", "0", "P", ">"]],
+    )
+    group_header: tuple[str, ...] | None = Field(default=None, min_length=8, max_length=8, description="The elements GS01 to GS08 of the functional group; an X12 output needs them.", examples=[["PO", "SENDER", "RECEIVER", "20260131", "1200", "1", "X", "004010"]])
+    set_type: str | None = Field(default=None, description="The type of the transaction sets in ST, of records that do not bring one.", examples=["850"])
 
 
 GROUP_ELEMENTS = 8

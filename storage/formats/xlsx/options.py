@@ -16,9 +16,9 @@ _FORBIDDEN = re.compile(r"[\[\]:*?/\\]")
 class XlsxReadOptions(Options):
     """`options:` of a source of workbooks."""
 
-    sheet: Annotated[StrictStr | Annotated[StrictInt, Field(ge=1)] | None, Field(description="The name of the sheet, or its number from 1, hidden ones counted; the first visible one by default.")] = None
-    header_row: Annotated[int | None, Field(ge=1, le=1 << 20, description="The row with the names of the columns, from 1; above it nothing is read.")] = None
-    range: Annotated[str | None, Field(min_length=1, description="The cells to read, `B2:F100` or `B:F`, or the name of a table. Their first row has the names of the columns.")] = None
+    sheet: Annotated[StrictStr | Annotated[StrictInt, Field(ge=1)] | None, Field(description="The name of the sheet, or its number from 1, hidden ones counted; the first visible one by default.", examples=["January"])] = None
+    header_row: Annotated[int | None, Field(ge=1, le=1 << 20, description="The row with the names of the columns, from 1; above it nothing is read.", examples=[3])] = None
+    range: Annotated[str | None, Field(min_length=1, description="The cells to read, `B2:F100` or `B:F`, or the name of a table. Their first row has the names of the columns.", examples=["B2:F100"])] = None
     has_header: Annotated[bool, Field(description="Whether the first row has the names of the columns; without one they are col_0, col_1 and so on.")] = True
     merged: Annotated[Literal["first", "fill"], Field(description="Whether merged cells have their value in the first cell alone, or in all.")] = "first"
 
@@ -26,7 +26,7 @@ class XlsxReadOptions(Options):
 class XlsxWriteOptions(Options):
     """`options:` of an output that is a workbook."""
 
-    sheet: Annotated[str | None, Field(description="The name of the sheet; the output's name by default.")] = None
+    sheet: Annotated[str | None, Field(description="The name of the sheet; the output's name by default.", examples=["Revenue"])] = None
     freeze: Annotated[bool, Field(description="Whether the row of names stays in sight.")] = True
     filter: Annotated[bool, Field(description="Whether the row of names has filters.")] = False
     widths: Annotated[

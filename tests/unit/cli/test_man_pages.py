@@ -1,6 +1,9 @@
 """Man pages are made from the commands, so that none lacks one."""
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -36,3 +39,15 @@ def test_the_page_of_a_command() -> None:
     assert page.index(".SH OPTIONS\n") < page.index(".B \\-\\-at EPOCH\nThe rows of this epoch.") < page.index(".SH OPTIONS OF PIPELINES") < page.index(".SH OPTIONS OF ALL COMMANDS")
     assert ".B 2\nFinished, with records in the dead letter queue.\n" in page
     assert "errata\\-log(1)" in page
+
+
+def test_pages_need_no_more_libraries_than_the_environment_of_make_wheel_has() -> None:
+    root = Path(__file__).parents[3]
+    (names,) = re.findall(r"awk '/\^\(([a-z|]+)\)==/", (root / "Makefile").read_text(encoding="utf-8"))
+    program = (
+        "import sys; from tests.site.man_pages import pages; pages();"
+        "print(*{name.split('.')[0] for name, one in sys.modules.items() if 'site-packages' in (getattr(one, '__file__', None) or '')})"
+    )
+    loaded = set(subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True).stdout.split())
+    bare = set(subprocess.run([sys.executable, "-c", program.replace("pages();", "").replace("from tests.site.man_pages import pages; ", "")], cwd=root, capture_output=True, text=True, check=True).stdout.split())
+    assert loaded - bare == set(names.split("|"))
