@@ -300,7 +300,7 @@ class _Erasing:
             held = [place for name in self.change.names for place in self._holding(run, name, answers)]
         if held:
             raise Stopped(
-                f"{len(held)} places of input files hold the records, so a later run would bring them back", details=held[:20],
+                f"{'a place' if len(held) == 1 else f'{len(held)} places'} of input files {'holds' if len(held) == 1 else 'hold'} the records, so a later run would bring them back", details=held[:20],
                 help="take them out of the files first, or let later runs leave them out: --keep-out", told="input files hold the records",
             )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from errata.core.failures import Stopped
 from errata.core.options import EngineOptions, Erasure, RunOptions
 from tests.support.erasing import holding
+from tests.support.json_service import Answer, serving
 from tests.support.pipelines import Folder, command
 
 SAIL = RunOptions(engine=EngineOptions("sail"))
@@ -119,3 +121,22 @@ def test_a_condition_finds_records_that_no_run_has_read(tmp_path: Path) -> None:
     with pytest.raises(Stopped) as stopped:
         folder.load().erase(Erasure("request 17", "the office", where='customer.lower() == "annabella"'), SAIL)
     assert stopped.value.details == ("in/orders.txt: record 2",)
+
+
+def test_a_service_is_asked_for_what_it_has_now(tmp_path: Path) -> None:
+    folder, rows = Folder(tmp_path), [{"id": 1, "customer": "annabella"}, {"id": 2, "customer": "benjamin"}]
+    with serving(lambda _: Answer(json.dumps(rows).encode())) as service:
+        where = f"type: json\n      transport: {{ kind: rest, url: '{service.url}/', max_pages: 3, allow_http: true, allow_private: true }}"
+        folder.write("pipeline.yaml", SQL.replace("type: sql\n      connection: crm\n      table: orders", where))
+        folder.run()
+        wanted = replace(ANNA, keep_out=False)
+        with pytest.raises(Stopped) as stopped:
+            folder.load().erase(wanted, SAIL)
+        assert stopped.value.details == ("<source:orders>:1",)
+        del rows[0]
+        done = folder.load().erase(wanted, SAIL)
+        folder.run()
+    assert done.proof is not None
+    assert done.proof["found"] == 0
+    assert holding(folder.path, ["annabella"]) == []
+    assert [row["id"] for row in folder.load().show("orders")] == [2]
