@@ -46,7 +46,7 @@ nodes:
 
 
 def all_runs(job: Job) -> None:
-    """A first run and 49 corrections, then `restate` of a node, and the first run of each history over all epochs."""
+    """A first run and 49 corrections, then `restate` of a node, and the first run of each history as a new output."""
     folder, rows = job.folder(), int(job.size)
     (folder / FILE).write_text(PIPELINE, encoding="utf-8")
     for number, rents in enumerate(versions(rows)):
@@ -84,7 +84,7 @@ def written(folder: Path, program: str, size: float) -> Path:
 
 TEXT: Final = (
     "Rents of flats in one keyed snapshot of CSV, a transform and an output, over fifty epochs: one row in a thousand changes in each. Then `errata restate` of the transform by month,",
-    "and each kind of history added as an output, which is computed over all epochs. The aim is twice the first run.",
+    "and the first run of each kind of history as a new output; histories by recording begin with the present rows. The aim is twice the first run.",
 )
 
 
