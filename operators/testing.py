@@ -169,11 +169,11 @@ class Memory:
         """The live rows of an input, this step's included."""
         return fold(self.rows(self.inputs[index])).through(narrow).without(EPOCH).as_frame()
 
-    def live_own(self, lookups: Rows | None = None) -> Rows:
+    def live_own(self, keys: Rows | None = None, on: str = "_lookup") -> Rows:
         """The operator's live rows before this step."""
         assert self.own is not None, "the first step asks for prior rows"
         live = fold(self.rows(self.own)).without(EPOCH)
-        return live if lookups is None else live.semi_join(lookups.on_driver(), "_lookup")
+        return live if keys is None else live.semi_join(keys.on_driver(), on)
 
     def own_state(self, keys: Rows | None = None) -> Rows | None:
         """The latest state of each key before this step."""

@@ -74,13 +74,13 @@ class NodeContext:
         """The live rows of an input port, this run's included."""
         return self.run.live_input(self.node, index, narrow)
 
-    def live_own(self, lookups: Rows | None = None) -> Rows:
+    def live_own(self, keys: Rows | None = None, on: str = "_lookup") -> Rows:
         """The node's live rows before this run; of a node without a table, its rejects."""
         run = self.run
         run.tables.changelog(self.node).create()  # a node that was derived until now has no table
 
         def choose(rows: Rows) -> Rows:
-            return rows if lookups is None else rows.semi_join(lookups, "_lookup")
+            return rows if keys is None else rows.semi_join(keys, on)
 
         if not run.plan.persisted(self.node):
             return choose(run.tables.rejects(run.engine, self.node, run.epoch - 1)).without("_epoch")

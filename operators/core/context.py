@@ -53,11 +53,12 @@ class OperatorContext(Protocol):
             narrow: Chooses rows. The others are not folded.
         """
 
-    def live_own(self, lookups: Rows | None = None) -> Rows:
+    def live_own(self, keys: Rows | None = None, on: str = "_lookup") -> Rows:
         """The operator's own live rows before this run, rejects among them.
 
         Args:
-            lookups: Choose the rows that have one of these keys as `_lookup`. The others are not folded.
+            keys: Choose the rows that have one of these keys in the column `on`. The others are not folded.
+            on: The column.
         """
 
     def own_state(self, keys: Rows | None = None) -> Rows | None:

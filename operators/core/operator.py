@@ -147,8 +147,8 @@ class Keyed(Operator):
             return Delta.insertion(self._whole_rows(context, self.compute(frames, context.values)))
         affected = context.materialized(self.affected(context))
         lookups = affected.distinct(["_lookup"])
-        prior = self.prior(context, lookups)
         frames = [self.of_affected(context, index, affected).drop("_lookup") for index in range(len(self.inputs))]
+        prior = self.prior(context, lookups)
         rows = self.compute(frames, context.values)
         if self.always_has_rows:  # also where a delta turned out to bring nothing
             rows = of_keys(rows, lookups.as_frame(), "_lookup")

@@ -44,6 +44,27 @@ _SUMMED = (Kind.INT, Kind.FLOAT, Kind.DECIMAL)
 
 
 @dataclass(frozen=True, slots=True)
+class OrderPart:
+    """A value of a row by which the rows of a partition are ordered."""
+
+    value: Column
+    descending: bool = False
+    nulls_first: bool = False
+
+    def placed(self, value: Column, *, backwards: bool = False) -> Column:
+        """The column to order by, or `backwards` by which the order is turned around."""
+        first = self.nulls_first != backwards
+        if self.descending != backwards:
+            return value.desc_nulls_first() if first else value.desc_nulls_last()
+        return value.asc_nulls_first() if first else value.asc_nulls_last()
+
+    def precedes(self, one: Column, other: Column) -> Column:
+        """Whether a value comes ahead of another one, never null."""
+        ahead = one > other if self.descending else one < other
+        return F.when(one.isNull(), F.lit(self.nulls_first) & other.isNotNull()).when(other.isNull(), F.lit(not self.nulls_first)).otherwise(ahead)
+
+
+@dataclass(frozen=True, slots=True)
 class Ordering:
     """A field by which the rows of a partition are ordered."""
 
@@ -53,19 +74,18 @@ class Ordering:
     nulls_first: bool = False
 
     def columns(self) -> list[Column]:
-        """The columns to order by; -0.0 is 0.0, and of type any numbers are ahead of texts."""
+        """The columns to order by."""
+        return [part.placed(part.value) for part in self.parts()]
+
+    def parts(self) -> list[OrderPart]:
+        """What is compared, one after the other; -0.0 is 0.0, and of type any numbers are ahead of texts."""
         value = column(self.field)
         if self.type.kind is not Kind.ANY:
-            return [self._placed(value.cast("double") + F.lit(0.0) if self.type.kind in (Kind.FLOAT, Kind.NUMERIC) else value, nulls_first=self.nulls_first)]
+            exact = value.cast("double") + F.lit(0.0) if self.type.kind in (Kind.FLOAT, Kind.NUMERIC) else value
+            return [OrderPart(exact, self.descending, self.nulls_first)]
         number, text = value.rlike("^-?[0-9]"), F.regexp_replace(value, '"$', "")
-        null = value.isNull().desc() if self.nulls_first else value.isNull().asc()
         parts = (F.when(number, value).cast("double") + F.lit(0.0), F.when(~number, text))
-        return [null, *(self._placed(part, nulls_first=self.descending) for part in parts)]
-
-    def _placed(self, value: Column, *, nulls_first: bool) -> Column:
-        if self.descending:
-            return value.desc_nulls_first() if nulls_first else value.desc_nulls_last()
-        return value.asc_nulls_first() if nulls_first else value.asc_nulls_last()
+        return [OrderPart(value.isNull(), self.nulls_first), *(OrderPart(part, self.descending, self.descending) for part in parts)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +101,11 @@ class Frames:
 
     def _ordered(self, *last: Column) -> WindowSpec:
         return Window.partitionBy(*map(column, self.fields)).orderBy(*(part for one in self.order for part in one.columns()), *last)
+
+    @property
+    def parts(self) -> list[OrderPart]:
+        """What places are compared by: the sort fields; where there are none, the key."""
+        return [part for one in self.order for part in one.parts()] or [OrderPart(F.hex("_key"))]
 
     @property
     def rows(self) -> WindowSpec:

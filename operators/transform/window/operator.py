@@ -1,6 +1,7 @@
 """Analytic windows: `$window` functions over the rows of a partition.
 
-Rows keep their key. The partition key is the lookup key: a change recomputes the affected partitions.
+Rows keep their key. The partition key is the lookup key: a change recomputes the affected partitions. Where these are large, only the rows that a change
+can reach are compared with the prior ones.
 """
 
 from __future__ import annotations
@@ -12,13 +13,17 @@ from changelog.columns import column
 from changelog.frames import united
 from changelog.keys.spark import key_column
 from changelog.lazy_imports import F
+from changelog.rows import Rows
 from cxl import Program
 from cxl.typed.program import WindowLayer
 from cxl.types.types import Kind, Type
 from operators.aggregate.numeric_arguments import numbers_only
 from operators.core.binding import Binding
+from operators.core.context import OperatorContext
 from operators.core.decimal_columns import at_scale
-from operators.core.evaluate import FINALIZE, Evaluated, as_new, as_output, error_text, evaluate, rejects
+from operators.core.delta import Delta
+from operators.core.evaluate import FINALIZE, Evaluated, as_new, as_output, error_text, evaluate, reject_key, rejects
+from operators.core.following import ENOUGH, Outgrown, may_choose, require_few
 from operators.core.operator import INEXACT, UNHASHED, Keyed, shared_number
 from operators.core.provenance import ASKER, by_key, of_lookup
 from operators.core.row_type import RowType, key_parts
@@ -27,10 +32,15 @@ from operators.core.settings import NodeSpec
 from operators.transform.config import AnalyticWindow, TransformConfig
 from operators.transform.distinct import first_of_each
 from operators.transform.row_logic import RECORD, RowLogic
+from operators.transform.window.changed_rows import GROUP, ChangedRows
 from operators.transform.window.columns import PART, POSITIONAL, WRONG, Frames, Ordering, offset, over_nothing, reach, windowed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+
+MANY_CHANGES = 1.3
+"""The op rows for each changed partition from which on two of five partitions changed, where partitions change by chance."""
 
 
 class AnalyticTransform(Keyed):
@@ -110,15 +120,78 @@ class AnalyticTransform(Keyed):
 
     def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
         """The program on each record, with the values of its window."""
-        placed = [as_new(frame).withColumns({"_lookup": F.lit(None).cast("binary"), PART: self._part(at)}) for at, frame in enumerate(frames)]
+        placed = self._placed(frames)
         ready, bad = self._beside(placed, values) if len(placed) > 1 else self._within(placed[0], values)
+        return self._rows(values.settle(ready), bad, values)
+
+    def _placed(self, frames: Sequence[DataFrame]) -> list[DataFrame]:
+        """Live rows of the inputs, with their partitions."""
+        return [as_new(frame).withColumns({"_lookup": F.lit(None).cast("binary"), PART: self._part(at)}) for at, frame in enumerate(frames)]
+
+    def _rows(self, ready: DataFrame, bad: Sequence[DataFrame], values: RunValues) -> DataFrame:
+        """The program on records with the values of their windows, and rejects of those whose arguments fail."""
         refused = F.when(column(WRONG).isNotNull(), error_text(FINALIZE, column(WRONG), self.name))
         # the key that is looked up comes behind the windows, which so carry a column less
-        marked = self.lookup(values.settle(ready), 0, values).withColumn(RECORD, F.col("_key"))
+        marked = self.lookup(ready, 0, values).withColumn(RECORD, F.col("_key"))
         rows = self.logic.images(marked, self.inputs[0], self.output, values, refused).rows
         for rejected in bad:
-            rows = united(rows, as_output(self.lookup(rejected, len(placed) - 1, values), rows.columns, self.output))
+            rows = united(rows, as_output(self.lookup(rejected, len(self.inputs) - 1, values), rows.columns, self.output))
         return rows
+
+    def answer(self, context: OperatorContext) -> Delta:
+        """Compute the changed partitions again. Where these have many rows, only the rows that a change can reach are compared with the prior ones."""
+        if not (self._sees_in_order and may_choose(self, context)):
+            return super().answer(context)
+        changes = context.changed_rows(0)
+        bounds = self._bounds(context) if changes is not None and changes >= ENOUGH else None
+        if bounds is not None and changes is not None and changes > MANY_CHANGES * bounds.count():
+            return self.of_reached(context, bounds)
+        try:
+            return super().answer(context)
+        except Outgrown:
+            return self.of_reached(context, self._bounds(context) if bounds is None else bounds)
+
+    @property
+    def _sees_in_order(self) -> bool:
+        """Whether what a row sees follows from its place in its own partition, and its rows have its key."""
+        return not (self.frames.whole or self.logic.program.distinct or self.logic.program.fans_out)
+
+    @property
+    def _changed_rows(self) -> ChangedRows:
+        return ChangedRows(self.frames, *reach(self.logic.program.windows))
+
+    def _bounds(self, context: OperatorContext) -> Rows:
+        """The first and the last change of each partition."""
+        delta = context.delta(0)
+        assert delta is not None  # a node without other inputs answers to this one
+        return context.materialized(self._changed_rows.bounds(self._grouped(delta.frame)))
+
+    def of_reached(self, context: OperatorContext, found: Rows) -> Delta:
+        """The delta of the rows that changes can reach. Raises `Outgrown` where these are many too.
+
+        Args:
+            context: What the operator may look up.
+            found: The bounds of the changes.
+        """
+        changed, bounds, delta = self._changed_rows, found.as_frame(), context.delta(0)
+        assert delta is not None  # the bounds come from it
+
+        def marked(rows: DataFrame) -> DataFrame:
+            return changed.marked(self._grouped(rows), bounds)
+
+        between = context.materialized(changed.between(context.live_input(0, marked)).select("_key"))
+        require_few(self, context, between, context.live_rows(0), self.most_affected)
+        ready, bad = self._within(self._placed([context.live_input(0, marked)])[0], context.values)
+        ready = context.materialized(changed.reached(ready)).as_frame()
+        records = united(*(rows.select("_key") for rows in (ready, delta.frame, *bad)))
+        keys = context.materialized(united(records, records.select(reject_key().alias("_key"))).distinct())
+        prior = context.materialized(context.live_own(keys, "_key"))
+        return Delta.between(prior, self._whole_rows(context, self._rows(ready, bad, context.values)))
+
+    def _grouped(self, rows: DataFrame) -> DataFrame:
+        """Rows with the number that their partition has, or its bytes where it has none."""
+        number = self.shared(0)
+        return rows.withColumn(GROUP, self._part(0) if number is None else number)
 
     def _within(self, frame: DataFrame, values: RunValues) -> tuple[DataFrame, list[DataFrame]]:
         """The records with their window columns, and those whose arguments fail."""

@@ -1,0 +1,132 @@
+"""Windows over large partitions: only the rows that a change can reach are compared, and the rows are what one full run gives."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from changelog.algebra import fold
+from operators.core.operator import INEXACT_SUM
+from operators.testing import Memory, bound
+from operators.transform.window.operator import AnalyticTransform
+
+if TYPE_CHECKING:
+    from storage.engines import Engine
+
+ITEMS = pa.schema([("_op", pa.int8()), ("_key", pa.binary()), ("_cause", pa.string()), ("g", pa.string()), ("o", pa.int64()), ("v", pa.float64())])
+CAME, GONE, BEFORE, AFTER = range(4)
+Record = tuple[str | None, int | None, float | None]
+Records = dict[int, Record]
+PROGRAMS = {
+    "running": "emit total = $window.sum(v)\nemit mean = $window.avg(v)\nemit place = $window.row_number()\nemit n = $window.count()\nemit low = $window.min(v)",
+    "ranks": "emit place = $window.rank()\nemit dense = $window.dense_rank()\nemit first = $window.first_value(v)\nemit last = $window.last().v",
+    "around": "emit before = $window.lag(2).v\nemit behind = $window.lead(3).v",
+    "ahead": "emit behind = $window.lead(1).v\nemit total = $window.sum(v)",
+    "back": "emit before = $window.lag(1).v",
+    "lists": "emit all = $window.collect(v)",
+    "filtered": "emit place = $window.row_number()\nfilter place > 3",
+    "failing": "emit before = $window.lag(1).v\nemit share = 1 / (v - $window.lag(1).v)",
+    "arguments": "emit total = $window.sum(1 / v)",
+    "layers": "emit total = $window.sum(v)\nemit step = total - $window.lag(1).v",
+}
+ORDERS: dict[str, list[Any]] = {
+    "up": [{"field": "o"}],
+    "down": [{"field": "o", "order": "desc", "null_order": "first"}],
+    "two": [{"field": "v", "order": "desc"}, {"field": "o", "null_order": "first"}],
+    "source": [],
+}
+
+
+def op_rows(before: Records, after: Records) -> pa.Table:
+    """The op rows from some records to others."""
+    made: list[tuple[int, int, Record]] = []
+    for number in sorted({*before, *after}):
+        old, new = before.get(number), after.get(number)
+        if old is None and new is not None:
+            made.append((CAME, number, new))
+        elif new is None and old is not None:
+            made.append((GONE, number, old))
+        elif old is not None and new is not None and old != new:
+            made += [(BEFORE, number, old), (AFTER, number, new)]
+    rows = [(op, number.to_bytes(4, "big"), "ingest", *values) for op, number, values in made]
+    return pa.Table.from_pylist([dict(zip(ITEMS.names, row, strict=True)) for row in rows], ITEMS)
+
+
+def live(memory: Memory) -> list[dict[str, Any]]:
+    """The live rows of a node, in the order of their keys."""
+    assert memory.own is not None
+    rows = fold(memory.rows(memory.own)).on_driver().as_table().to_pylist()
+    return sorted(({name: value for name, value in row.items() if name not in ("_epoch", "_op", "_cause")} for row in rows), key=lambda row: row["_key"])
+
+
+def record(chance: random.Random) -> Record:
+    """A record of one of three partitions, with ties and nulls in its order."""
+    return chance.choice(["a", "b", None]), chance.choice([None, *range(12)]), chance.choice([None, 0.0, -0.0, 0.1, 0.2, 0.3, 1e9, 2.0, 5.0])
+
+
+def histories(chance: random.Random) -> Sequence[Records]:
+    """Records, and what becomes of them: changes at the head, in the middle and at the tail of partitions, moves between them, rows that go."""
+    records: Records = {number: record(chance) for number in range(60)}
+    of_a = sorted((number for number, (g, _, _) in records.items() if g == "a"), key=lambda number: (records[number][1] is None, records[number][1] or 0, number))
+    steps = [records]
+    for step in (
+        {of_a[-1]: None},  # the last row goes
+        {of_a[0]: ("b", 3, 2.0)},  # the first one moves to another partition
+        {of_a[len(of_a) // 2]: ("a", None, 7.0)},
+        {100: ("a", 11, 1.5), 101: (None, 99, 1e-9), 102: ("new", 1, 1.0)},
+        {number: record(chance) for number in chance.sample(sorted(records), 4)},
+        dict.fromkeys((100, 102)),
+    ):
+        after = dict(steps[-1]) | {number: values for number, values in step.items() if values is not None}
+        steps.append({number: values for number, values in after.items() if step.get(number, values) is not None})
+    return steps
+
+
+QUICK = {("running", "up"), ("ranks", "two"), ("around", "down"), ("failing", "source")}
+PAIRS = [pytest.param(program, order, marks=() if (program, order) in QUICK else pytest.mark.deep) for program in PROGRAMS for order in ORDERS]
+
+
+@pytest.mark.parametrize(("program", "order"), PAIRS)
+def test_the_rows_are_what_one_full_run_gives(sail: Engine, monkeypatch: pytest.MonkeyPatch, program: str, order: str) -> None:
+    kept = AnalyticTransform.of_reached
+    reached = list[int]()
+
+    def noted(self: AnalyticTransform, context: Any, found: Any) -> Any:
+        reached.append(1)
+        return kept(self, context, found)
+
+    monkeypatch.setattr(AnalyticTransform, "of_reached", noted)
+    monkeypatch.setattr("operators.transform.window.operator.ENOUGH", 0)
+    monkeypatch.setattr("operators.transform.window.operator.MANY_CHANGES", 0)
+    monkeypatch.setattr("operators.core.following.exceed", lambda rows, most, held: False)
+    window = {"partition_by": ["g"], "sort_by": ORDERS[order]}
+    operator = bound("transform", {"analytic_window": window, "cxl": PROGRAMS[program]}, "g:string, o:int, v:float")
+    memory, before = Memory(sail, operator), dict[int, Record]()
+    steps = histories(random.Random(f"{program} {order}"))
+    for number, records in enumerate(steps):
+        memory.answer([op_rows(before, records)])
+        before = records
+        if number % 3 == 0 or number == len(steps) - 1:
+            whole = Memory(sail, operator)
+            whole.answer([op_rows({}, records)])
+            assert live(memory) == live(whole), number
+    assert len(reached) == len(steps) - 1
+
+
+def test_a_sum_that_columns_do_not_hold_is_noticed_ahead_of_the_change(sail: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("operators.transform.window.operator.ENOUGH", 0)
+    monkeypatch.setattr("operators.transform.window.operator.MANY_CHANGES", 0)
+    operator = bound("transform", {"analytic_window": {"partition_by": ["g"], "sort_by": [{"field": "o"}]}, "cxl": "emit total = $window.sum(v)"}, "g:string, o:int, v:float")
+    memory, records = Memory(sail, operator), dict[int, Record]()
+    steps: list[Records] = [{number: ("a", number, 1e-40) for number in range(4)}, {4: ("a", 4, 1e9)}]
+    made = []
+    for step in steps:
+        made.append(memory.answer([op_rows(records, records | step)]))
+        records |= step
+    errors = [[row["_error"] for row in answer.to_pylist() if row["_error"] is not None] for answer in made]
+    assert errors[0] == []
+    assert any(INEXACT_SUM in error for error in errors[1])
