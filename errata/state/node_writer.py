@@ -143,20 +143,28 @@ class NodeWriter:
         if not node.operator.may_reject:
             return NodeDelta(node.name, None if rows.at_most == 0 else rows, delta.signed, bound if rows.at_most is None else rows.at_most, loose=loose)
         bad, good = rows.where(is_set("_error")), rows.accepted.where(is_null("_error"))
-        if not bad.are_here:
-            bad = (consolidate(bad) if loose else bad).condensed().on_driver(self.run.engine.limits.small_rows)
-        _, rejected, repaired = self._store_rejects(node, bad)
+        rejected, repaired = self._store_rejects(node, bad, loose=loose)
         own_bound = bound if good.at_most is None else good.at_most
         return NodeDelta(node.name, None if rows.at_most == 0 else good, delta.signed, own_bound, {}, rejected, repaired, loose=loose)
 
-    def _store_rejects(self, node: Node, bad: Rows) -> Counts:
+    def _store_rejects(self, node: Node, bad: Rows, *, loose: bool) -> tuple[int, int]:
+        """Store the rejects of a node without a table. Returns the number of new ones and of those that are gone.
+
+        Mostly there are none. To see that, an engine reads only the columns that errors depend on; the rejects themselves need all columns.
+        """
+        if not bad.are_here:
+            if bad.are_empty():
+                return 0, 0
+            bad = (consolidate(bad) if loose else bad).condensed().on_driver(self.run.engine.limits.small_rows)
         changelog = self.run.tables.changelog(node)
-        if bad.are_here:
-            if bad.at_most:
-                changelog.append(bad.content, self.run.epoch)
-            return count_ops(bad.as_table())
-        changelog.append(bad.content, self.run.epoch)
-        return self._counted(Rows(self.run.engine, frame=changelog.read(self.run.engine, epochs=(self.run.epoch, self.run.epoch))))
+        if not bad.are_here:
+            changelog.append(bad.content, self.run.epoch)
+            _, came, went = self._counted(Rows(self.run.engine, frame=changelog.read(self.run.engine, epochs=(self.run.epoch, self.run.epoch))))
+            return came, went
+        if bad.at_most:
+            changelog.append(bad.content, self.run.epoch)
+        _, came, went = count_ops(bad.as_table())
+        return came, went
 
     def _note(self, delta: NodeDelta) -> NodeDelta:
         self.run.done[delta.node] = delta
