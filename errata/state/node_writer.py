@@ -148,7 +148,7 @@ class NodeWriter:
         return NodeDelta(node.name, None if rows.at_most == 0 else good, delta.signed, own_bound, {}, rejected, repaired, loose=loose)
 
     def _store_rejects(self, node: Node, bad: Rows, *, loose: bool) -> tuple[int, int]:
-        """Store the rejects of a node without a table. Returns the number of new ones and of those that are gone.
+        """Store the rejects of a node without a table. Returns the number of new and of repaired ones.
 
         Mostly there are none. To see that, an engine reads only the columns that errors depend on; the rejects themselves need all columns.
         """
