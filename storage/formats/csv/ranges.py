@@ -15,7 +15,7 @@ from storage.formats import limits
 from storage.formats.base import CHUNK_BYTES, Range, Scanned, T
 from storage.formats.csv.header import Header, header_of
 from storage.formats.csv.options import CsvReadOptions
-from storage.formats.csv.scan import CR, LF, Bytes, Dialect, Positions, as_bytes, outside, terminators, toggles
+from storage.formats.csv.scan import CR, LF, Bytes, Dialect, Positions, as_bytes, count_of, outside, terminators, toggles
 
 Bound: TypeAlias = tuple[int, int]
 
@@ -53,7 +53,7 @@ class _Scan(Generic[T]):
         starts = [start, *(_after_quotes(view, self.dialect, at) for at in range(start + target, len(view), target))]
         bounds = list(pairwise(sorted({*starts, len(view)})))
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            quotes = list(pool.map(lambda bound: int(np.count_nonzero(view[slice(*bound)] == self.dialect.quote)), bounds))
+            quotes = list(pool.map(lambda bound: count_of(view[slice(*bound)], self.dialect.quote), bounds))
             yield from self._with_quotes(bounds, quotes, pool) if any(quotes) else pool.map(self.plain, bounds)
 
     def _with_quotes(self, bounds: Sequence[Bound], counts: Sequence[int], pool: Executor) -> Iterator[T]:
