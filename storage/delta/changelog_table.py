@@ -131,13 +131,19 @@ class ChangelogTable:
 
     # -- appending
 
-    def append(self, data: DataFrame | pa.Table | TaskRows, epoch: int) -> Appended:
-        """Add op rows under an epoch. Creates or widens the table first. One durable step, or two for a new or wider table."""
+    def append(self, data: DataFrame | pa.Table | TaskRows, epoch: int, *, distinct: Collection[str] = ()) -> Appended:
+        """Add op rows under an epoch. Creates or widens the table first. One durable step, or two for a new or wider table.
+
+        Args:
+            data: The op rows.
+            epoch: The epoch.
+            distinct: Columns of a table on the driver whose values hardly repeat: no dictionary is looked for.
+        """
         with storing(self.uri):
             table, placements = self._prepared(data)
             before = 0 if isinstance(data, pa.Table) else self.statistics.rows()
             self._forget_rejects_since(epoch)
-            self._commit("append", table, lambda: self._write(data, epoch, table, placements), by_engine=not isinstance(data, pa.Table))
+            self._commit("append", table, lambda: self._write(data, epoch, table, placements, distinct), by_engine=not isinstance(data, pa.Table))
             return Appended(data.num_rows if isinstance(data, pa.Table) else self.statistics.rows() - before, table.version())
 
     def replace(self, frame: DataFrame, epoch: int) -> Appended:
@@ -181,10 +187,10 @@ class ChangelogTable:
             raise
         return self._opened
 
-    def _write(self, data: DataFrame | pa.Table | TaskRows, epoch: int, table: DeltaTable, placements: Sequence[Placement]) -> None:
+    def _write(self, data: DataFrame | pa.Table | TaskRows, epoch: int, table: DeltaTable, placements: Sequence[Placement], distinct: Collection[str]) -> None:
         if isinstance(data, pa.Table):
             rows = Storing.of(table.schema().fields, placements).table(_stamped(data, epoch))
-            write_deltalake(table, rows, mode="append", commit_properties=self._once(self._signed(epoch)))
+            write_deltalake(table, rows, mode="append", commit_properties=self._once(self._signed(epoch)), writer_properties=_writing(placements, distinct))
         elif isinstance(data, TaskRows):
             write_made_rows(table, data, Storing.of(table.schema().fields, placements), epoch, self._once(self._signed(epoch)))
         else:
@@ -246,6 +252,10 @@ class ChangelogTable:
         with storing(self.uri):
             placements = [where for where in self._placements(self._required()) if where.column.name != CAUSE]
             return logical_table(chosen_rows(self._required(), [name for where in placements for name in where.read], choice, at), placements)
+
+    def given_arrow(self, column: str) -> pa.Table:
+        """Return the rows that have a value in one of Errata's own columns, on the driver."""
+        return self._read_arrow(Given(column))
 
     def _read_arrow(self, *conditions: Condition) -> pa.Table:
         with storing(self.uri):
@@ -363,23 +373,23 @@ class ChangelogTable:
         if maintenance.is_fragmented(self.data_files().values()):
             self.optimize(maintenance.SMALL_FILE)
 
-    def replace_before(self, rows: DataFrame | pa.Table, epoch: int, *, distinct: Collection[str] = ()) -> None:
+    def replace_before(self, rows: DataFrame | pa.Table, epoch: int, *, distinct: Collection[str] = (), given: str | None = None) -> None:
         """Replace all rows of earlier epochs by these rows, which have `_epoch`, in a new version. One durable step.
 
         Args:
             rows: The rows.
             epoch: The epoch from which on rows stay.
             distinct: Columns whose values hardly repeat: to look for a dictionary would take half of the time of writing.
+            given: One of Errata's own columns; rows that have no value in it stay. Only for rows on the driver.
         """
         with storing(self.uri):
             table = self._required()
             placements = self._placements(table)
-            earlier = f"{EPOCH} < {int(epoch)}"
+            earlier = " AND ".join([f"{EPOCH} < {int(epoch)}", *([] if given is None else Given(given).conditions())])
             self._forget_rejects_since(0)
             if isinstance(rows, pa.Table):
                 stored = Storing.of(table.schema().fields, placements).table(rows)
-                plain = {where.stored.name: ColumnProperties(dictionary_enabled=False) for where in placements if where.column.name in distinct}
-                writing = WriterProperties(column_properties=plain or None)
+                writing = _writing(placements, distinct)
                 self._commit("fold", table, lambda: write_deltalake(table, stored, mode="overwrite", predicate=earlier, commit_properties=self._once(), writer_properties=writing))
             else:
                 frame = rows.select(*stored_columns(table.schema().fields, placements, {EPOCH: column(EPOCH)}))
@@ -478,6 +488,11 @@ class ChangelogTable:
     def _placements(self, table: DeltaTable | None) -> list[Placement]:
         stored = table.schema().fields if table else []
         return in_place(stored) if self._raw else place(stored, self._columns)
+
+
+def _writing(placements: Sequence[Placement], distinct: Collection[str]) -> WriterProperties:
+    """Return how files are written: without a dictionary of columns whose values hardly repeat."""
+    return WriterProperties(column_properties={where.stored.name: ColumnProperties(dictionary_enabled=False) for where in placements if where.column.name in distinct} or None)
 
 
 def _signature(table: DeltaTable) -> str:

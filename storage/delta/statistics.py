@@ -35,6 +35,10 @@ class TableStatistics:
         """Return the number of op rows."""
         return sum(rows for (rows,) in self._actions("num_records"))
 
+    def rows_without(self, column: str) -> int:
+        """Return the number of rows that are null in a column with statistics."""
+        return sum(nulls or 0 for (nulls,) in self._actions(f"null_count.{column}"))
+
     def files(self, below: int | None = None) -> int:
         """Return the number of data files, or of those with fewer than `below` bytes."""
         return sum(below is None or size < below for (size,) in self._actions("size_bytes"))

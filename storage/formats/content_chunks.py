@@ -16,7 +16,7 @@ from functools import cache, cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from changelog.lazy_imports import np, pa
+from changelog.lazy_imports import np, pa, pc
 from storage.files.errors import Buffer
 from storage.files.local import buffer_of, is_compressed, release_pages
 from storage.files.stores import store_of
@@ -57,7 +57,7 @@ def _factors() -> Words:
 
 
 class Hashes(NamedTuple):
-    """The hashes of the chunks of a file, and of the records of each chunk: None where nobody wants them, null for chunks without them."""
+    """The hashes of the chunks of a file, and of the records of each chunk of `ContentChunks.hashed`: None where nobody wants them, null for chunks without them."""
 
     chunks: RecordHashes
     records: pa.Array | None = None
@@ -74,6 +74,7 @@ class ContentChunks:
         hashing: computes the digests
         salt: the salt of all hashes
         bounds: where the records of new chunks begin, and the last one ends, by the chunk's number
+        hashed: the numbers, ascending, of the chunks whose records were hashed; None for all. The others are known chunks
     """
 
     starts: Positions
@@ -82,6 +83,7 @@ class ContentChunks:
     hashing: Future[Hashes]
     salt: int
     bounds: Mapping[int, Positions] = field(default_factory=dict)
+    hashed: Positions | None = None
 
     @property
     def count(self) -> int:
@@ -95,8 +97,15 @@ class ContentChunks:
 
     @property
     def hashes(self) -> pa.Array | None:
-        """The hashes of the records of each chunk as bytes, null for chunks without them; None where there are none."""
+        """The hashes of the records of each chunk of `hashed` as bytes, null for chunks without them; None where there are none."""
         return self.hashing.result().records
+
+    def hashes_of(self, numbers: Positions) -> pa.Array:
+        """Return the hashes of the records of some chunks as bytes, null for chunks without them and for those whose records were not hashed now."""
+        hashes = self.hashes
+        if hashes is None:
+            return pa.nulls(len(numbers), pa.binary())
+        return hashes.take(pa.array(numbers) if self.hashed is None else pc.index_in(pa.array(numbers), pa.array(self.hashed)))
 
     @property
     def records(self) -> int:
@@ -167,12 +176,11 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True)
 class KnownChunks:
-    """The chunks that a file had: the hash, the bytes and the number of records of each, the hashes of the records of each, and the salt of all hashes."""
+    """The chunks that a file had: the hash, the bytes and the number of records of each, and the salt of all hashes."""
 
     digests: RecordHashes
     sizes: Positions
     records: Positions
-    hashes: pa.Array | None
     salt: int
 
 
@@ -242,17 +250,15 @@ class _Walk:
             least = number if met >= least else least
 
     def hashes(self, seed: int | None) -> Hashes:
-        """The hashes of the chunks found and of their records. `seed`: the seed of the hashes of records; None where nobody wants them."""
+        """The hashes of the chunks found, and of the records of new ones. `seed`: the seed of the hashes of records; None where nobody wants them."""
         met = np.array(self.met, np.int64)
         met[met < 0] = len(self.known.digests) + np.arange(len(self.fresh))
-        return Hashes(np.concatenate([self.known.digests, *self.fresh])[met], None if seed is None else self._of_records(seed, met))
+        return Hashes(np.concatenate([self.known.digests, *self.fresh])[met], None if seed is None else self._of_records(seed))
 
-    def _of_records(self, seed: int, chosen: Positions) -> pa.Array:
-        """The hashes of the records of chunks, which are numbered over the known ones and then the new ones."""
-        known = pa.nulls(len(self.known.digests), pa.binary()) if self.known.hashes is None else self.known.hashes
+    def _of_records(self, seed: int) -> pa.Array:
+        """The hashes of the records of new chunks."""
         runs = list(self.bounds.values())
-        fresh = record_hashes.by_chunk(record_hashes.of_runs(self.data, runs, seed), np.array([len(run) - 1 for run in runs], np.int64))
-        return record_hashes.beside(known, fresh, chosen)
+        return record_hashes.by_chunk(record_hashes.of_runs(self.data, runs, seed), np.array([len(run) - 1 for run in runs], np.int64))
 
     def _pass(self, number: int) -> int:
         """Pass over known chunks from one number on. Return the number of the first one that is not there."""
@@ -378,7 +384,7 @@ def chunks_of(reader: Reader, path: Place, name: str, known: KnownChunks | None 
         walk = _Walk(reader, data, seed, known, [found.begin]) if known is not None else None
         if walk is not None and walk.found():
             settled = _settled(walk.hashes(hashed), path, facts)
-            return ContentChunks(np.array(walk.starts), np.array(walk.rows), found.head, _done(settled), salt, walk.bounds)
+            return ContentChunks(np.array(walk.starts), np.array(walk.rows), found.head, _done(settled), salt, walk.bounds, np.array([*walk.bounds], np.int64))
         pieces = [one for one in _released(found.results, data) if one is not None]
         starts, rows = _bounds(words, pieces, found.begin, len(data))
     if rows[-1] == 1 or int(np.diff(starts).max()) > CHUNK_BYTES:

@@ -76,27 +76,17 @@ def by_chunk(hashes: RecordHashes, counts: Positions) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(counts), [None, pa.py_buffer(ends.astype("<i4")), pa.py_buffer(hashes.astype("<u8", copy=False))])
 
 
-def beside(known: pa.Array, fresh: pa.Array, chosen: Positions) -> pa.Array:
-    """Return the hashes of chosen chunks, which are numbered over the known ones and then the fresh ones; null where they are more than a column holds."""
-    if known.nbytes + fresh.nbytes > MOST:
-        return pa.nulls(len(chosen), pa.binary())
-    return pa.concat_arrays([known, fresh]).take(pa.array(chosen))
-
-
-def of_chunks(column: pa.Array | None, numbers: Positions, counts: Positions) -> RecordHashes | None:
+def of_chunks(hashes: pa.Array, counts: Positions) -> RecordHashes | None:
     """Return the hashes of the records of some chunks; None where one of them has none.
 
     Args:
-        column: The hashes by chunk, as `by_chunk` gives them; None where there are none.
-        numbers: The numbers of the chunks.
+        hashes: The hashes by chunk, as `by_chunk` gives them.
         counts: The numbers of their records.
     """
-    if column is None:
+    texts = hashes.to_pylist()
+    if any(one is None or len(one) != WIDTH * count for one, count in zip(texts, counts.tolist(), strict=True)):
         return None
-    chosen = column.take(pa.array(numbers)).to_pylist()
-    if any(one is None or len(one) != WIDTH * count for one, count in zip(chosen, counts.tolist(), strict=True)):
-        return None
-    return np.frombuffer(b"".join(chosen), "<u8")
+    return np.frombuffer(b"".join(texts), "<u8")
 
 
 def paired(old: RecordHashes, new: RecordHashes) -> tuple[Positions, Positions]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import Column, DataFrame
 
+    from storage.formats.record_hashes import RecordHashes
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,7 @@ class _File:
         spans: Spans of the chunks that changed, or of the records that changed.
         records: Number of records in these spans.
         same: Records of changed chunks that did not change themselves: `_row`, and the epoch (`_at`) and the row (`_stored`) under which they are stored.
+        known: Its prior chunks; None where there are none.
     """
 
     part: Part
@@ -88,6 +90,7 @@ class _File:
     spans: ChunkSpans | None = None
     records: int = 0
     same: pl.DataFrame | None = None
+    known: ChunkList | None = None
 
 
 def _file(request: IngestRequest, part: Part) -> _File:
@@ -116,8 +119,9 @@ def _changed_chunks(request: IngestRequest, part: Part, chunks: ContentChunks, k
     left, right = left[stays], right[stays]
     chosen = np.setdiff1d(np.arange(chunks.count), right, assume_unique=True)
     if not is_little(chunks, chosen):
-        return _File(replace(part, ranges=chunks.ranges()), chunks)
-    one = _File(replace(part, ranges=chunks.ranges(chosen, REGION_BYTES)), chunks, before, (left, right), before.where(changed), int(np.diff(rows)[changed].sum()))
+        return _File(replace(part, ranges=chunks.ranges()), chunks, known=known)
+    narrowed = replace(part, ranges=chunks.ranges(chosen, REGION_BYTES))
+    one = _File(narrowed, chunks, before, (left, right), before.where(changed), int(np.diff(rows)[changed].sum()), known=known)
     return _changed_records(request, one, before.records(known, np.flatnonzero(changed)), chosen, rejects)
 
 
@@ -147,7 +151,7 @@ def _changed_records(request: IngestRequest, one: _File, old: Records | None, ch
     """
     chunks = one.chunks
     assert chunks is not None  # the file has changed chunks
-    hashes = record_hashes.of_chunks(chunks.hashes, chosen, chunks.rows[chosen + 1] - chunks.rows[chosen])
+    hashes = _hashes(chunks, one.known, chosen)
     if old is None or hashes is None:
         return one
     now = numbered_in(chunks.rows, chosen)
@@ -163,6 +167,16 @@ def _changed_records(request: IngestRequest, one: _File, old: Records | None, ch
     same = pl.DataFrame({"_row": now[right], "_at": old.epochs[left], "_stored": old.stored[left]})
     ranges = request.files.ranges(one.part.record, chunks, now[came], REGION_BYTES)
     return replace(one, part=replace(one.part, ranges=ranges), spans=lost, records=int(went.sum()), same=same)
+
+
+def _hashes(chunks: ContentChunks, known: ChunkList | None, chosen: Positions) -> RecordHashes | None:
+    """Return the hashes of the records of some chunks of a file, new ones or known ones; None where one of them has none."""
+    made = chunks.hashes_of(chosen)
+    missing = np.flatnonzero(made.is_null().to_numpy(zero_copy_only=False))
+    if known is not None and len(missing):
+        stored = known.found(chunks.digests.take(pa.array(chosen[missing])))
+        made = pc.replace_with_mask(made, made.is_null(), stored)
+    return record_hashes.of_chunks(made, chunks.rows[chosen + 1] - chunks.rows[chosen])
 
 
 def _among(rejects: tuple[Positions, Positions], epochs: Positions, rows: Positions) -> NDArray[np.bool_]:
@@ -264,7 +278,7 @@ def _lists(found: Sequence[_File], spans: Mapping[Label, ChunkSpans]) -> dict[La
     for one in found:
         if one.chunks is not None and one.part.record.label in spans:
             kept = spans[one.part.record.label].column(one.chunks.count)
-            made |= {} if kept is None else {one.part.record.label: ChunkList.by_spans(one.chunks, kept)}
+            made |= {} if kept is None else {one.part.record.label: ChunkList.by_spans(one.chunks, kept, one.known)}
     return made
 
 

@@ -17,6 +17,7 @@ from changelog.lazy_imports import F, np, pa
 from operators.source.diff.alignment import Positions, align
 from operators.source.file_changes import Label
 from storage.engines import Engine
+from storage.formats import record_hashes
 from storage.formats.content_chunks import ContentChunks, KnownChunks
 
 if TYPE_CHECKING:
@@ -42,10 +43,10 @@ def chunk_schema() -> pa.Schema:
     """Return the Arrow schema of a list of chunks: hash, number of records and bytes of each, and where its records are.
 
     `salt` is that of all hashes. `first` and `last` are the order keys of the first and the last record, for sources without a primary key. `spans` belong to sources with one:
-    triples of 8 bytes each, the epoch that read the records, their first row and their last row. For these `hashes` has a hash of each record.
+    triples of 8 bytes each, the epoch that read the records, their first row and their last row.
     """
     numbers = ("digest", "records", "size", "salt")
-    names = ("digest", "records", "size", "first", "last", "spans", "hashes", "salt")
+    names = ("digest", "records", "size", "first", "last", "spans", "salt")
     return pa.schema([pa.field(name, pa.int64() if name in numbers else pa.binary()) for name in names])
 
 
@@ -66,11 +67,24 @@ class Records:
     stored: Positions
 
 
+def _nothing(digests: pa.Array) -> pa.Array:
+    """Find no hashes of records."""
+    return pa.nulls(len(digests), pa.binary())
+
+
 @dataclass(frozen=True)
 class ChunkList:
-    """The chunks of a file in order."""
+    """The chunks of a file in order.
+
+    Attributes:
+        made: Makes the table of the chunks.
+        found: Finds the hashes of the records of chunks by the hashes of these, as they are stored; null where there are none.
+        added: Makes the pairs of a chunk's hash and the hashes of its records that are not stored yet.
+    """
 
     made: Callable[[], pa.Table]
+    found: Callable[[pa.Array], pa.Array] = _nothing
+    added: Callable[[], tuple[pa.Array, pa.Array] | None] = lambda: None
 
     @cached_property
     def table(self) -> pa.Table:
@@ -87,14 +101,17 @@ class ChunkList:
     def known(self) -> KnownChunks:
         """What finds the same chunks in the next version of the file."""
         digests, sizes, records = (self.table.column(name).to_numpy() for name in ("digest", "size", "records"))
-        hashes = self.table.column("hashes").combine_chunks()
-        kept = None if hashes.null_count == len(hashes) else hashes
-        return KnownChunks(digests.view(np.uint64), sizes, records, kept, self.table.column("salt")[0].as_py())
+        return KnownChunks(digests.view(np.uint64), sizes, records, self.table.column("salt")[0].as_py())
+
+    def hashes_of(self, numbers: Positions) -> RecordHashes | None:
+        """Return the hashes of the records of some chunks, as they are stored; None where one of them has none."""
+        chosen = self.table.select(["digest", "records"]).take(pa.array(numbers))
+        return record_hashes.of_chunks(self.found(chosen.column("digest").combine_chunks()), chosen.column("records").to_numpy())
 
     @classmethod
-    def of(cls, table: pa.Table) -> ChunkList:
-        """The list that a table has."""
-        return cls(lambda: table)
+    def of(cls, table: pa.Table, found: Callable[[pa.Array], pa.Array] = _nothing) -> ChunkList:
+        """The list that a table has. `found`: as in the class."""
+        return cls(lambda: table, found)
 
     @classmethod
     def by_labels(cls, chunks: ContentChunks, first: pa.Array, last: pa.Array) -> ChunkList:
@@ -102,10 +119,10 @@ class ChunkList:
         return cls(lambda: _table(chunks, first, last, pa.nulls(len(first), pa.binary())))
 
     @classmethod
-    def by_spans(cls, chunks: ContentChunks, spans: pa.Array) -> ChunkList:
-        """The list of a file whose records have primary keys."""
+    def by_spans(cls, chunks: ContentChunks, spans: pa.Array, before: ChunkList | None = None) -> ChunkList:
+        """The list of a file whose records have primary keys. `before`: that of its last version."""
         none = pa.nulls(len(spans), pa.binary())
-        return cls(lambda: _table(chunks, none, none, spans))
+        return cls(lambda: _table(chunks, none, none, spans), _nothing if before is None else before.found, lambda: _not_stored(chunks, before))
 
     @classmethod
     def of_new_file(cls, chunks: ContentChunks) -> ChunkList:
@@ -119,7 +136,7 @@ class ChunkList:
             return self
         spans = [np.frombuffer(text, "<i8").reshape(-1, 3) for text in texts]
         told = pa.array([np.maximum(one, (base, 0, 0)).astype("<i8").tobytes() for one in spans], pa.binary())
-        return ChunkList.of(self.table.set_column(self.table.schema.get_field_index("spans"), "spans", told))
+        return ChunkList.of(self.table.set_column(self.table.schema.get_field_index("spans"), "spans", told), self.found)
 
     def label_behind(self, number: int) -> Label | None:
         """Return the order key of the last record before a chunk; None before the first."""
@@ -170,9 +187,24 @@ def own_labels(rows: Positions) -> pa.Array:
 
 
 def _table(chunks: ContentChunks, first: pa.Array, last: pa.Array, spans: pa.Array) -> pa.Table:
-    hashes = pa.nulls(chunks.count, pa.binary()) if chunks.hashes is None else chunks.hashes
-    columns = [chunks.digests, pa.array(np.diff(chunks.rows)), pa.array(np.diff(chunks.starts)), first, last, spans, hashes]
+    columns = [chunks.digests, pa.array(np.diff(chunks.rows)), pa.array(np.diff(chunks.starts)), first, last, spans]
     return pa.Table.from_arrays([*columns, pa.repeat(pa.scalar(chunks.salt, pa.int64()), chunks.count)], schema=chunk_schema())
+
+
+def _not_stored(chunks: ContentChunks, before: ChunkList | None) -> tuple[pa.Array, pa.Array] | None:
+    """The hashes of chunks that the last version of the file did not have, and the hashes of their records; each chunk once."""
+    hashes = chunks.hashes
+    if hashes is None:
+        return None
+    digests = chunks.digests if chunks.hashed is None else chunks.digests.take(pa.array(chunks.hashed))
+    kept, places = np.unique(digests.to_numpy(), return_index=True)
+    if before is not None:
+        places = places[np.isin(kept, before.known.digests.view(np.int64), invert=True)]
+    places = np.sort(places)
+    if len(places) < len(digests):
+        digests, hashes = (column.take(pa.array(places)) for column in (digests, hashes))
+    there = hashes.is_valid()
+    return (digests, hashes) if not hashes.null_count else (digests.filter(there), hashes.filter(there))
 
 
 def matched(old: ChunkList, new: ContentChunks, *, same_rows: bool = False) -> tuple[Positions, Positions]:

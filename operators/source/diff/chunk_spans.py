@@ -20,7 +20,6 @@ from operators.source.diff.alignment import Positions
 from operators.source.diff.chunk_index import ChunkList, Records
 from storage.delta.chosen_rows import FileSpans
 from storage.engines import Engine
-from storage.formats import record_hashes
 from storage.formats.content_chunks import ContentChunks
 
 if TYPE_CHECKING:
@@ -78,9 +77,8 @@ class ChunkSpans:
 
     def records(self, of: ChunkList, chosen: Positions) -> Records | None:
         """Return the records of some chunks of a list, in order. None where these have no hashes: then spans may have other rows too."""
-        rows, known = of.rows, of.known
+        rows, hashes = of.rows, of.hashes_of(chosen)
         counts = rows[chosen + 1] - rows[chosen]
-        hashes = record_hashes.of_chunks(known.hashes, chosen, counts)
         mask = np.zeros(len(rows) - 1, np.bool_)
         mask[chosen] = True
         own = self.where(mask)

@@ -17,9 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from errata.core.options import EngineOptions
+from errata.state import chunk_index as index
 from operators.source import reading
 from operators.source.diff import by_key, by_position, chunk_index
-from operators.source.file_changes import Part
+from operators.source.diff.chunk_spans import ChunkSpans
+from operators.source.file_changes import FileRecord, Part
 from storage import formats
 from storage.delta import changelog_table
 from storage.formats import content_chunks, record_hashes
@@ -328,14 +330,45 @@ def test_known_chunks_are_passed_over(kind: str, lines: list[tuple[int, str]], c
         parts = found.reading(some, lambda chunk: bounds_of(reader, data, found, chunk), 20)
         read = [row for part in parts for batch in read_task(reader, Task(file, "file", part)) for row in batch.to_pylist()]
         assert read == [whole[number - 1] for number in some.tolist()]
-        assert found.hashes is not None
+        assert was.hashes is not None
+        stored = dict(zip(was.digests.to_pylist(), was.hashes.to_pylist(), strict=True))
+        own = found.hashes_of(content_chunks.np.arange(found.count)).to_pylist()
         assert anew.hashes is not None
-        assert b"".join(found.hashes.to_pylist()) == b"".join(anew.hashes.to_pylist())
+        assert b"".join(stored[digest] if one is None else one for digest, one in zip(digests, own, strict=True)) == b"".join(anew.hashes.to_pylist())
         if not changes:
             assert digests == was.digests.to_pylist()
         again = content_chunks.chunks_of(reader, file, "file", known_of(found))
         assert again is not None
         assert (again.digests.to_pylist(), again.starts.tolist()) == (digests, found.starts.tolist())
+
+
+@examples(40, 8)
+@given(st.lists(st.tuples(st.integers(0, 99), st.sampled_from(["", "a"])), min_size=8, max_size=60), st.lists(edits, min_size=1, max_size=4), st.sampled_from([0, 30]))
+def test_hashes_of_records_are_found_and_each_is_stored_once(lines: list[tuple[int, str]], changes: list[tuple[int, int, list[tuple[int, str]]]], few: int) -> None:
+    """`few`: rows of chunks that are gone, from which on they leave the table."""
+    label, reader, before = (1,), a_reader("csv"), None
+    with tempfile.TemporaryDirectory() as place, small_chunks(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index, "FEW", few)
+        patch.setattr(record_hashes, "new_salt", lambda: 7)
+        file, table = Path(place, "file"), changelog_table.ChangelogTable(str(Path(place, "table")))
+        for epoch, (share, went, came) in enumerate([(0, 0, []), *changes], 1):
+            at, stood = share * len(lines) // 100, table.statistics.rows_without(index.FILE)
+            lines = [*lines[:at], *came, *lines[at + went :]]
+            file.write_bytes(content("csv", lines))
+            found = content_chunks.chunks_of(reader, file, "file", before and before.known, by_record=True)
+            anew = content_chunks.chunks_of(reader, file, "file", by_record=True)
+            if found is None or anew is None or anew.hashes is None:
+                return
+            spans = ChunkSpans.of_new_file(found, epoch).column(found.count)
+            fresh = set(found.digests.to_pylist()) - set(before.known.digests.view("int64").tolist() if before else [])
+            index.write_lists(table, {label: index.ChunkIndex(str(epoch), chunk_index.ChunkList.by_spans(found, spans, before))}, epoch)
+            before = index.read_lists(table, [FileRecord("file", 0, 0, str(epoch), label, listed=True)], table)[label].chunks
+            hashes = before.hashes_of(content_chunks.np.arange(found.count))
+            assert hashes is not None
+            assert hashes.tobytes() == b"".join(anew.hashes.to_pylist())
+            rows = table.statistics.rows_without(index.FILE)
+            assert rows == stood + len(fresh) or (rows == len(set(found.digests.to_pylist())) and stood + len(fresh) > index.MOST_GONE * found.count + few)
+            assert table.statistics.rows() == rows + found.count
 
 
 def test_a_file_that_is_written_to_while_it_is_hashed_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
