@@ -84,7 +84,6 @@ def _files(rows: pa.Table) -> list[tuple[Label, int, int]]:
     return list(zip(labels, [0, *stops], stops, strict=False))
 
 
-
 def write_lists(table: ChangelogTable, lists: Mapping[Label, ChunkIndex], epoch: int) -> None:
     """Let these lists take the place of all that the table has. Two durable steps at most, more where the table is new."""
     rows = _together([_chunks(label, one) for label, one in lists.items()])
