@@ -347,9 +347,13 @@ def _workbook(path: Path, name: str, data: Buffer, form: str) -> list[Sample]:
         found = [replace(one, options={} if one.kind == titles[0] else one.options) for one in found]
     else:
         found = [replace(one, alone=False) for one in found]
-    kept = [one.kind for one in found]
-    left = [f"sheet '{title}' is left out: it has {'sentences in one column, no table' if title in filled else 'no records'}" for title in titles if title not in kept]
-    return [replace(found[0], doubts=[*found[0].doubts, *(Doubt("", text) for text in left)]), *found[1:]]
+    kept = {one.kind for one in found}
+    left = [Doubt("", _why_left_out(title, filled=title in filled)) for title in titles if title not in kept]
+    return [replace(found[0], doubts=[*found[0].doubts, *left]), *found[1:]]
+
+
+def _why_left_out(title: str, *, filled: bool) -> str:
+    return f"sheet '{title}' is left out: it has {'sentences in one column, no table' if filled else 'no records'}"
 
 
 def _is_prose(sample: Sample) -> bool:
