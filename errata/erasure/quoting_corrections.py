@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
+import orjson
+
 from changelog.keys.encoding import encode_key
 from changelog.lazy_imports import pl
 from errata.erasure.selection import IDENTITY, ErasedKeys, cut, gathered, op_rows
@@ -173,6 +175,6 @@ def _raw_names(rows: pl.DataFrame, key: Sequence[str]) -> set[Name]:
     """The names of rejected rows, by the texts of their cells."""
     if "_error" not in rows.columns:
         return set()
-    fields = rows["_error"].drop_nulls().str.json_path_match("$.fields").drop_nulls().unique()
-    cells = {name: fields.str.json_path_match(f"$['{name}']") for name in key}
-    return {row for row in pl.DataFrame(cells).iter_rows() if None not in row} if len(fields) else set()
+    rejects = (orjson.loads(text).get("fields") or {} for text in rows["_error"].drop_nulls().unique())
+    named = {tuple(fields.get(name) for name in key) for fields in rejects}
+    return {row for row in named if None not in row}

@@ -21,17 +21,26 @@ def expanded(records: Iterable[dict[str, Any] | Reject], paths: Sequence[ArrayPa
         if isinstance(record, Reject):
             yield record
             continue
-        if misfit := next((found for path in paths if path.mode == "explode" and (found := _no_array(record, path.steps))), None):
+        if misfit := next((found for path in paths if path.mode == "explode" and (found := _no_array(record, path.steps, record))), None):
             yield misfit
             continue
         sizes = [len(array) for path in paths if path.mode == "explode" and isinstance(array := walked(record, path.steps), list)]
         if message := limits.explodes_too_much(sizes):
             yield Reject("malformed_record", message, raw=canonical(record))
             continue
-        made: Iterable[dict[str, Any]] = (record,)
-        for path in paths:
-            made = _by_one(made, path)
-        yield from made
+        yield from _through(record, paths)
+
+
+def _through(record: dict[str, Any], paths: Sequence[ArrayPath]) -> Iterable[dict[str, Any] | Reject]:
+    """What becomes of a record by all paths. Elements of one array may have the next one, so all of them are looked at before it is exploded."""
+    made: Iterable[dict[str, Any]] = (record,)
+    for number, path in enumerate(paths):
+        if number and path.mode == "explode":
+            made = list(made)
+            if misfit := next((found for one in made if (found := _no_array(one, path.steps, record))), None):
+                return (misfit,)
+        made = _by_one(made, path)
+    return made
 
 
 def with_whole_objects(records: Iterable[dict[str, Any] | Reject], members: Members) -> Iterator[dict[str, Any] | Reject]:
@@ -41,9 +50,9 @@ def with_whole_objects(records: Iterable[dict[str, Any] | Reject], members: Memb
         yield record if misfit is None or isinstance(record, Reject) else _reject(record, *misfit, "map")
 
 
-def _no_array(record: dict[str, Any], steps: Sequence[str]) -> Reject | None:
-    """The reject of a record where a path leads to a value that is no array, or ends early at one that is no object."""
-    value: Any = record
+def _no_array(made: dict[str, Any], steps: Sequence[str], record: dict[str, Any]) -> Reject | None:
+    """The reject of a record where a path leads to a value that is no array, or ends early at one that is no object. `made`: what earlier paths made of it."""
+    value: Any = made
     for at, step in enumerate(steps):
         if not isinstance(value, dict):
             return None if value is None else _reject(record, ".".join(steps[:at]), value, "map")

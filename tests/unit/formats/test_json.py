@@ -165,6 +165,28 @@ def test_another_value_in_the_place_of_an_array_or_object_rejects_the_record(rec
     assert detail is None or error["fields"]["id"] == "1"
 
 
+@pytest.mark.parametrize(("items", "made"), [('[{"s": 1}]', [(1, 1)]), ("[]", []), ("null", [(1, None)]), ('"oops"', None), ("{}", None)])
+def test_elements_of_an_array_that_have_another_one_are_judged_too(items, made):
+    data = f'{{"id": 1, "orders": [{{"o": 1, "items": [{{"s": 1}}]}}, {{"o": 2, "items": {items}}}]}}'.encode()
+    reader = json_reader([("o", "int"), ("s", "int")], {"format": "ndjson"}, array_paths=(ArrayPath("orders"), ArrayPath("items")), on_unmapped="drop")
+    rows = records_of(reader, data)
+    if made is None:
+        (row,) = rows
+        error = json.loads(row.error)
+        assert (error["category"], error["detail"].partition(":")[0]) == ("type_coercion_failure", "column 'items'")
+        assert json.loads(error["raw"])["id"] == 1
+    else:
+        assert [(row.data["o"], row.data["s"]) for row in rows] == [(1, 1), *((2, s) for _, s in made)]
+
+
+@pytest.mark.parametrize("form", ["ndjson", "array"])
+def test_a_file_whose_records_all_have_another_value_lacks_no_member(form):
+    lines = ['{"id": 1, "m": 7}', '{"id": 2, "m": [1]}']
+    data = ("\n".join(lines) if form == "ndjson" else f"[{','.join(lines)}]").encode()
+    reader = json_reader([("id", "int"), ("m.q", "int")], {"format": form}, on_unmapped="drop")
+    assert [json.loads(row.error)["category"] for row in records_of(reader.with_undeclared(reader.undeclared(data, "f")), data)] == ["type_coercion_failure"] * 2
+
+
 def test_under_ndjson_the_record_path_leads_to_the_records_of_each_line():
     reader = json_reader([("n", "int")], {"format": "ndjson", "record_path": "$.d.r"})
     data = b'{"d": {"r": [{"n": 1}, {"n": 2, "m": 0}]}}\n{"d": {"r": []}}\n{"d": []}\n{"d": {"r": [7, {"n": 3}]}}\n{\n'
