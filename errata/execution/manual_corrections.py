@@ -154,7 +154,7 @@ def undone_corrections(run: RunState, node: Node, delta: NodeDelta, history: Cal
     if not undone:
         return
     run.corrected[node.name] = [epoch for epoch in epochs if epoch not in undone]
-    named = [f"'{_shown_key(entry)}' of epoch {entry.epoch}" for entry in history() if entry.epoch in undone]
+    named = [f"'{_shown_key(entry)}' of epoch {entry.epoch}" for entry in history() if entry.epoch in undone and entry.counters.get("kind") == "correct"]
     more = f" and {len(named) - NAMED:,} more" if len(named) > NAMED else ""
     yield (
         f"source '{node.name}': its files changed, so manual corrections hold no more: {', '.join(named[:NAMED])}{more}"

@@ -153,8 +153,12 @@ class AnalyticTransform(Keyed):
 
     @property
     def _sees_in_order(self) -> bool:
-        """Whether what a row sees follows from its place in its own partition, and its rows have its key."""
-        return not (self.frames.whole or self.logic.program.distinct or self.logic.program.fans_out)
+        """Whether what a row sees follows from its place in its own partition, and its rows have its key.
+
+        With several layers of windows, an unchanged record may begin to fail in an argument, and leave the windows of others.
+        """
+        program = self.logic.program
+        return not (self.frames.whole or program.distinct or program.fans_out or len(program.layers) > 1)
 
     @property
     def _changed_rows(self) -> ChangedRows:

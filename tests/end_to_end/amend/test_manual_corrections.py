@@ -571,3 +571,8 @@ def test_a_run_whose_files_undo_manual_corrections_says_so(tmp_path: Path, merge
     correct(2, v="22")
     folder.load().revert(1, SAIL)
     assert run({1: 12, 2: 20, 3: 30, 4: 44, 5: 51}) == []  # the correction was taken back
+    correct(2, v="22")
+    head = folder.load().head_epoch()
+    assert head is not None
+    folder.load().compact(head + 1, SAIL.engine)
+    assert run({1: 13, 2: 20, 3: 30, 4: 44, 5: 51}) == []  # nothing tells folded corrections from other rows

@@ -31,8 +31,12 @@ PROGRAMS = {
     "filtered": "emit place = $window.row_number()\nfilter place > 3",
     "failing": "emit before = $window.lag(1).v\nemit share = 1 / (v - $window.lag(1).v)",
     "arguments": "emit total = $window.sum(1 / v)",
+    "failing layers": "emit before = $window.lag(1).v\nemit shares = $window.sum(1 / before)",
+    "shifting layers": "let a = $window.lag(5).v\nlet q = 1 / a\nemit z = $window.lag(1).q\nlet b = $window.lag(1).v\nlet c = b + 100\nemit y = $window.lag(4).c",
     "layers": "emit total = $window.sum(v)\nemit step = total - $window.lag(1).v",
 }
+SEVERAL = ("failing layers", "shifting layers")
+"""Programs whose windows read other windows: all rows of their changed partitions are computed."""
 ORDERS: dict[str, list[Any]] = {
     "up": [{"field": "o"}],
     "down": [{"field": "o", "order": "desc", "null_order": "first"}],
@@ -86,7 +90,7 @@ def histories(chance: random.Random) -> Sequence[Records]:
     return steps
 
 
-QUICK = {("running", "up"), ("ranks", "two"), ("around", "down"), ("failing", "source")}
+QUICK = {("running", "up"), ("failing layers", "up"), ("shifting layers", "down"), ("ranks", "two"), ("around", "down"), ("failing", "source")}
 PAIRS = [pytest.param(program, order, marks=() if (program, order) in QUICK else pytest.mark.deep) for program in PROGRAMS for order in ORDERS]
 
 
@@ -114,7 +118,7 @@ def test_the_rows_are_what_one_full_run_gives(sail: Engine, monkeypatch: pytest.
             whole = Memory(sail, operator)
             whole.answer([op_rows({}, records)])
             assert live(memory) == live(whole), number
-    assert len(reached) == len(steps) - 1
+    assert len(reached) == (0 if program in SEVERAL else len(steps) - 1)
 
 
 def test_a_sum_that_columns_do_not_hold_is_noticed_ahead_of_the_change(sail: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
