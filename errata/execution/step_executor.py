@@ -381,15 +381,7 @@ class StepExecutor:
         values = RunValues(self._system_values(), labels_of(self.sources), {node.name: node.constants for node in plan}, epoch=epoch.number)
         nodes = {name: one for name, one in (head.nodes if head else {}).items() if name in plan.nodes or name == TRIGGERS}
         run = RunState(engine, epoch.tables, epoch.number, values, scalar_inputs=ScalarInputs.of(plan, nodes), folded=head.folded if head else {}, reopened=epoch.options.reopen)
-        base = int(head.counters.get("base", 0)) if head else 0
-        for name, counts in nodes.items():
-            run.live_rows[name] = counts.get("live", 0) + counts.get("rejected_live", 0)
-            run.rejects[name] = counts.get("rejected_live", 0)
-            if counts.get("corrected"):
-                run.corrected[name] = [made for made in counts["corrected"] if made > base]  # the rows of a base do not tell who changed them
-            if counts.get("wide_sums"):
-                run.wide_sums.add(name)
-        run.counted_before = dict(run.live_rows)
+        run.begin_at(nodes, int(head.counters.get("base", 0)) if head else 0)
         self._writer = NodeWriter(run)
 
     def _system_values(self) -> dict[str, Any]:

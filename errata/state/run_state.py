@@ -94,6 +94,17 @@ class RunState:
     remarks: dict[str, list[str]] = field(default_factory=dict)
     reopened: bool = False
 
+    def begin_at(self, nodes: Mapping[str, Mapping[str, Any]], base: int) -> None:
+        """Begin at the counters of the last epoch. `nodes`: its summary of each node, `base`: the epoch into which earlier ones are folded."""
+        for name, counts in nodes.items():
+            self.live_rows[name] = counts.get("live", 0) + counts.get("rejected_live", 0)
+            self.rejects[name] = counts.get("rejected_live", 0)
+            if counts.get("corrected"):
+                self.corrected[name] = [epoch for epoch in counts["corrected"] if epoch > base]  # the rows of a base do not tell who changed them
+            if counts.get("wide_sums"):
+                self.wide_sums.add(name)
+        self.counted_before = dict(self.live_rows)
+
     @property
     def plan(self) -> Plan:
         """The pipeline's nodes."""
