@@ -196,8 +196,7 @@ def _members_of_pieces(
 
 def _members_of_lines(reader: _Reader, members: Members, text: bytes, name: str) -> Iterable[str] | None:
     records = records_with_all_members(text) or (record for record in _line_records(reader, text, 1, name, _unique(reader)) if isinstance(record, dict))
-    judged = reader.plan.on_unmapped == "drop" and members.dotted
-    found = [members.reached(record) for record in records if not judged or members.misfit(record) is None]
+    found = [members.reached(record) for record in records]
     return dict.fromkeys(chain.from_iterable(found)) if found else None
 
 

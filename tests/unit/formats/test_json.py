@@ -179,14 +179,6 @@ def test_elements_of_an_array_that_have_another_one_are_judged_too(items, made):
         assert [(row.data["o"], row.data["s"]) for row in rows] == [(1, 1), *((2, s) for _, s in made)]
 
 
-@pytest.mark.parametrize("form", ["ndjson", "array"])
-def test_a_file_whose_records_all_have_another_value_lacks_no_member(form):
-    lines = ['{"id": 1, "m": 7}', '{"id": 2, "m": [1]}']
-    data = ("\n".join(lines) if form == "ndjson" else f"[{','.join(lines)}]").encode()
-    reader = json_reader([("id", "int"), ("m.q", "int")], {"format": form}, on_unmapped="drop")
-    assert [json.loads(row.error)["category"] for row in records_of(reader.with_undeclared(reader.undeclared(data, "f")), data)] == ["type_coercion_failure"] * 2
-
-
 def test_under_ndjson_the_record_path_leads_to_the_records_of_each_line():
     reader = json_reader([("n", "int")], {"format": "ndjson", "record_path": "$.d.r"})
     data = b'{"d": {"r": [{"n": 1}, {"n": 2, "m": 0}]}}\n{"d": {"r": []}}\n{"d": []}\n{"d": {"r": [7, {"n": 3}]}}\n{\n'
