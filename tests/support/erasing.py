@@ -135,6 +135,24 @@ def lay(folder: Folder, orders: Rows, people: Rows) -> None:
         folder.write_csv(f"in/{name}.csv", header, [dict(zip(header, row, strict=True)) for row in rows])
 
 
+def shop(columns: str, *nodes: str) -> str:
+    """The text of a pipeline over orders in CSV: each has an `id`, a `customer` and some more `columns`. `nodes`: what is behind the source."""
+    behind = "".join(f"  - {node}\n" for node in nodes)
+    return f"""\
+pipeline: {{ name: shop }}
+error_handling: {{ strategy: continue }}
+nodes:
+  - type: source
+    name: orders
+    config:
+      name: orders
+      type: csv
+      path: in/orders.csv
+      merge: {{ strategy: snapshot, primary_key: [id] }}
+      schema: [{{ name: id, type: int }}, {{ name: customer, type: string }}, {columns}]
+{behind}"""
+
+
 def holding(path: Path, words: Sequence[str], skip: Sequence[str] = ("in",)) -> list[str]:
     """The files below a folder that hold one of the words anywhere: as bytes, in Parquet pages, in zstd or gzip."""
     files = (file for file in sorted(path.rglob("*")) if file.is_file() and file.relative_to(path).parts[0] not in skip)

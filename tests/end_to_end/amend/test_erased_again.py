@@ -15,28 +15,18 @@ from errata.core.options import EngineOptions, Erasure, RunOptions
 from storage import durable
 from storage.state.ledger import Ledger
 from storage.state.location import State
-from tests.support.erasing import holding
+from tests.support.erasing import holding, shop
 from tests.support.killing import Died, kill_points
 from tests.support.pipelines import Folder, command
 
 SAIL = RunOptions(engine=EngineOptions("sail"))
 ANNA = Erasure("request 17", "the office", {"customer": "annabella"})
-PIPELINE = """\
-pipeline: { name: shop }
-error_handling: { strategy: continue }
-nodes:
-  - type: source
-    name: orders
-    config:
-      name: orders
-      type: csv
-      path: in/orders.csv
-      merge: { strategy: snapshot, primary_key: [id] }
-      schema: [{ name: id, type: int }, { name: customer, type: string }, { name: mail, type: string }, { name: amount, type: int }]
-  - { type: aggregate, name: totals, input: orders, config: { group_by: [customer], cxl: emit total = sum(amount) } }
-  - { type: output, name: report, input: orders, config: { name: report, type: delta, path: out/report } }
-  - { type: output, name: list, input: orders, config: { name: list, type: csv, path: out/list.csv } }
-"""
+PIPELINE = shop(
+    "{ name: mail, type: string }, { name: amount, type: int }",
+    "{ type: aggregate, name: totals, input: orders, config: { group_by: [customer], cxl: emit total = sum(amount) } }",
+    "{ type: output, name: report, input: orders, config: { name: report, type: delta, path: out/report } }",
+    "{ type: output, name: list, input: orders, config: { name: list, type: csv, path: out/list.csv } }",
+)
 MERGES = [
     ("strategy: append", False),
     ("strategy: snapshot, primary_key: [id]", False), ("strategy: snapshot", True), ("strategy: snapshot", False), ("strategy: append", True), ("strategy: upsert, primary_key: [id]", True),

@@ -9,27 +9,16 @@ import pytest
 
 from errata.core.failures import Stopped
 from errata.core.options import EngineOptions, Erasure, RunOptions
-from tests.support.erasing import holding
+from tests.support.erasing import holding, shop
 from tests.support.pipelines import Folder, command
 
 SAIL = RunOptions(engine=EngineOptions("sail"))
 ANNA = Erasure("request 17", "the office", {"customer": "annabella"})
-PIPELINE = """\
-pipeline: { name: shop }
-error_handling: { strategy: continue }
-nodes:
-  - type: source
-    name: orders
-    config:
-      name: orders
-      type: csv
-      path: in/orders.csv
-      merge: { strategy: snapshot, primary_key: [id] }
-      corrections: { path: source/*.yaml }
-      schema: [{ name: id, type: int }, { name: customer, type: string }, { name: day, type: date }, { name: amount, type: "decimal(10,2)" }]
-  - { type: corrections, name: agreed, input: orders, config: { path: "agreed/*", key: [KEY] } }
-  - { type: output, name: report, input: agreed, config: { name: report, type: delta, path: out/report } }
-"""
+PIPELINE = shop(
+    '{ name: day, type: date }, { name: amount, type: "decimal(10,2)" }',
+    '{ type: corrections, name: agreed, input: orders, config: { path: "agreed/*", key: [KEY] } }',
+    "{ type: output, name: report, input: agreed, config: { name: report, type: delta, path: out/report } }",
+).replace("      schema:", "      corrections: { path: source/*.yaml }\n      schema:")
 ORDERS = "id,customer,day,amount\n1,annabella,2026-03-01,12.50\n2,benjamin,2026-03-02,5\n3,caroline,2026-03-03,7\n"
 OTHER = "- key: 2\n  set: { amount: { from: 5, to: 6 } }\n  reason: agreed\n"
 

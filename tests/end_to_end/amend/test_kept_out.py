@@ -11,26 +11,15 @@ import pytest
 
 from errata.core.failures import Stopped
 from errata.core.options import EngineOptions, Erasure, RunOptions
-from tests.support.erasing import holding
+from tests.support.erasing import holding, shop
 from tests.support.json_service import Answer, serving
 from tests.support.pipelines import Folder, command
 
 SAIL = RunOptions(engine=EngineOptions("sail"))
 ANNA = Erasure("request 17", "the office", {"customer": "annabella"}, keep_out=True)
-PIPELINE = """\
-pipeline: { name: shop }
-error_handling: { strategy: continue }
-nodes:
-  - type: source
-    name: orders
-    config:
-      name: orders
-      type: TYPE
-      path: in/orders.txt
-      merge: { strategy: snapshot, primary_key: [id] }
-      schema: [{ name: id, type: int }, { name: customer, type: string }, { name: day, type: date }, { name: amount, type: "decimal(10,2)" }]
-  - { type: output, name: report, input: orders, config: { name: report, type: csv, path: out/report.csv } }
-"""
+PIPELINE = shop(
+    '{ name: day, type: date }, { name: amount, type: "decimal(10,2)" }', "{ type: output, name: report, input: orders, config: { name: report, type: csv, path: out/report.csv } }"
+).replace("type: csv\n      path: in/orders.csv", "type: TYPE\n      path: in/orders.txt")
 LINES = ["id,customer,day,amount", "1,annabella,2026-03-01,12.50", "2,benjamin,2026-03-02,5", '3,"Miller, Eve",2026-03-03,7']
 OBJECTS = ['{"id":1,"customer":"annabella","day":"2026-03-01","amount":12.5}', '{"id":2,"customer":"benjamin","day":"2026-03-02","amount":5}', '{"id":3,"customer":"Miller, Eve","day":"2026-03-03","amount":7}']
 
