@@ -77,10 +77,10 @@ class KeptOut:
         if unread.num_rows:
             named = self._named(engine, unread)
             out = pa.concat_tables([out, unread.filter(named)])
-            if gone := sum(named.to_pylist()):
+            if gone := named.true_count:
                 what = "a record that cannot be read was" if gone == 1 else f"{gone:,} records that cannot be read were"
                 warn(f"source '{self.node.name}': {what} left out: the text has what tells an erased record")
-            if left := unread.num_rows - sum(named.to_pylist()):
+            if left := named.false_count:
                 what = "a record that cannot be read is rejected with its text" if left == 1 else f"{left:,} records that cannot be read are rejected with their texts"
                 warn(f"source '{self.node.name}': {what}: whether {'it is' if left == 1 else 'they are'} an erased one only its values would tell")
         if not out.num_rows:

@@ -98,11 +98,13 @@ class Fingerprints:
 
     def _texts(self, content: bytes) -> Iterator[str]:
         longest = max(self.texts)
+        strong = {length: frozenset().union(*known.values()) for length, known in self.texts.items()}
         for start in range(0, max(len(content), 1), _PIECE):
             piece = content[start : start + _PIECE + longest - 1]
+            weak = _Weak.of(self.key, piece)
             for length, known in self.texts.items():
-                for at in _places(self.key, piece, length, list(known)):
-                    if _strong(self.key, one := piece[at : at + length]) in {strong for several in known.values() for strong in several}:
+                for at in np.flatnonzero(np.isin(weak.hashes(length), np.array(list(known), np.uint64))).tolist():
+                    if _strong(self.key, one := piece[at : at + length]) in strong[length]:
                         yield one.decode(errors="ignore")
 
     def _add_cells(self, found: Values, column: pl.Series) -> None:
@@ -122,26 +124,38 @@ def fingerprints(values: Values, key: bytes) -> dict[str, Any]:
     written = sorted({spelling.encode() for text in values.texts | values.words for spelling in spellings(text)})
     cells = {name: sorted(_strong(key, cell.encode()) for cell in found) for name, found in values.cells.items()}
     parts = {"": sorted(_strong(key, text.encode()) for text in values.parts)} if values.parts else {}
-    return {"texts": [[len(text), int(_weak(key, text, len(text))[0]), _strong(key, text)] for text in written if text], "cells": cells | parts}
+    return {"texts": [[len(text), int(_Weak.of(key, text).hashes(len(text))[0]), _strong(key, text)] for text in written if text], "cells": cells | parts}
 
 
 def _strong(key: bytes, text: bytes) -> str:
     return hmac.new(key, b"value" + text, sha256).hexdigest()
 
 
-def _places(key: bytes, content: bytes, length: int, wanted: list[int]) -> list[int]:
-    """The places of a content whose next bytes have one of these weak hashes."""
-    return [] if len(content) < length else [int(at) for at in np.flatnonzero(np.isin(_weak(key, content, length), np.array(wanted, np.uint64)))]
+@dataclass(frozen=True, slots=True)
+class _Weak:
+    """Hashes at the places of a content, of bytes of any number: a polynomial modulo 2^64, whose base only the key tells.
 
+    Args:
+        sums: the polynomial up to each place
+        inverse: the power of the inverse base at each place
+    """
 
-def _weak(key: bytes, content: bytes, length: int) -> npt.NDArray[np.uint64]:
-    """At each place of a content the hash of the next bytes: a polynomial modulo 2^64, whose base only the key tells."""
-    base = int.from_bytes(sha256(key + b"base").digest()[:8], "big") | 1
-    back = pow(base, -1, 1 << 64)
-    powers, inverse = _powers(base, len(content)), _powers(back, len(content))
-    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(np.frombuffer(content, np.uint8).astype(np.uint64) * powers, dtype=np.uint64)])
-    hashes: npt.NDArray[np.uint64] = (sums[length:] - sums[:-length]) * inverse[: len(sums) - length]
-    return np.right_shift(hashes, np.uint64(64 - _WEAK))
+    sums: npt.NDArray[np.uint64]
+    inverse: npt.NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, key: bytes, content: bytes) -> _Weak:
+        """What the hashes of all lengths share."""
+        base = int.from_bytes(sha256(key + b"base").digest()[:8], "big") | 1
+        terms = np.frombuffer(content, np.uint8).astype(np.uint64) * _powers(base, len(content))
+        return cls(np.concatenate([np.zeros(1, np.uint64), np.cumsum(terms, dtype=np.uint64)]), _powers(pow(base, -1, 1 << 64), len(content)))
+
+    def hashes(self, length: int) -> npt.NDArray[np.uint64]:
+        """Return the hash of the next `length` bytes at each place that has as many."""
+        if length >= len(self.sums):
+            return np.empty(0, np.uint64)
+        found: npt.NDArray[np.uint64] = (self.sums[length:] - self.sums[:-length]) * self.inverse[: len(self.sums) - length]
+        return found >> np.uint64(64 - _WEAK)
 
 
 def _powers(base: int, count: int) -> npt.NDArray[np.uint64]:
