@@ -22,6 +22,7 @@ from errata.plan.plan import Node, Plan
 from errata.state.run_state import RunState
 from errata.state.suppressed_rows import truth
 from operators.core.row_type import CK
+from operators.corrections.correction import shown_key
 from operators.source.node import SourceNode
 from storage.values.coerce import coerce
 from storage.values.decimals import DIGITS, DecimalType, plain_digits, unscaled, value_at
@@ -53,7 +54,7 @@ class Correct(Change):
         for name, text in self.correction.key.items():
             found = found.where(value_is(column(name), node.operator.output.data[name], text))
         table = run.engine.to_arrow(found, 2)
-        shown = ", ".join(f"{name}={text}" for name, text in self.correction.key.items())
+        shown = shown_key(self.correction.key)
         if table.num_rows != 1:
             several = f"several records of '{node.name}' have" if table.num_rows else f"no record of '{node.name}' has"
             unread = "a rejected record is repaired by corrections of its source, or in its file: errata dlq lists it" if run.rejects.get(node.name) else ""

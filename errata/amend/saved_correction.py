@@ -25,6 +25,7 @@ from errata.plan.plan import Node
 from errata.project.correction_files import YAML
 from errata.yaml import parse_yaml
 from operators.core.settings import PipelineSettings, leads_out
+from operators.corrections.correction import shown_key
 from operators.corrections.entries import cell_text
 from operators.corrections.operator import Corrections
 from storage.folder_lock import alone
@@ -120,8 +121,7 @@ def _record(pipeline: LoadedPipeline, node: Node, correction: Correction) -> Map
         live = live.where(value_is(column(name), row[name], text))
     found = dictionaries(reading.engine.to_arrow(live.select(*map(column, row)), 2))
     if len(found) != 1:
-        shown = ", ".join(f"{name}={text}" for name, text in correction.key.items())
-        raise Usage(f"{'several records' if found else 'no record'} of '{above}' {'have' if found else 'has'} {shown}")
+        raise Usage(f"{'several records' if found else 'no record'} of '{above}' {'have' if found else 'has'} {shown_key(correction.key)}")
     return found[0]
 
 

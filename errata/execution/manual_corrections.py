@@ -22,6 +22,7 @@ from errata.state.node_tables import stored_rows
 from errata.state.run_state import NodeDelta, RunState
 from errata.state.suppressed_rows import truth
 from operators.core.evaluate import Narrow
+from operators.corrections.correction import shown_key
 from operators.source.diff.sides import image_hash, joined
 from operators.source.file_changes import FileRecord
 from operators.source.request import IngestRequest, IngestResult, PriorRows
@@ -154,16 +155,12 @@ def undone_corrections(run: RunState, node: Node, delta: NodeDelta, history: Cal
     if not undone:
         return
     run.corrected[node.name] = [epoch for epoch in epochs if epoch not in undone]
-    named = [f"'{_shown_key(entry)}' of epoch {entry.epoch}" for entry in history() if entry.epoch in undone and entry.counters.get("kind") == "correct"]
+    named = [f"'{shown_key(entry.counters['key'])}' of epoch {entry.epoch}" for entry in history() if entry.epoch in undone and entry.counters.get("kind") == "correct"]
     more = f" and {len(named) - NAMED:,} more" if len(named) > NAMED else ""
     yield (
         f"source '{node.name}': its files changed, so manual corrections hold no more: {', '.join(named[:NAMED])}{more}"
         " (errata correct --save keeps a correction in a file beside the pipeline)"
     )
-
-
-def _shown_key(entry: Entry) -> str:
-    return ", ".join(f"{name}={value}" for name, value in entry.counters.get("key", {}).items())
 
 
 def _epochs_by_hand(entries: Sequence[Entry], source: str) -> list[int]:

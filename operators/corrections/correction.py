@@ -24,6 +24,11 @@ class RawText(str):
     __slots__ = ()
 
 
+def shown_key(key: Mapping[str, object]) -> str:
+    """Return the columns that name a record with their values, as messages have them."""
+    return ", ".join(f"{name}={value}" for name, value in key.items())
+
+
 @dataclass(frozen=True, slots=True)
 class Correction:
     """One correction of one cell, or the retraction of a record (`column` is None).
@@ -51,7 +56,7 @@ class Correction:
     @property
     def shown(self) -> str:
         """The record's key, as messages have it."""
-        return ", ".join(f"{name}={text}" for name, text in self.key.items())
+        return shown_key(self.key)
 
     @property
     def id(self) -> bytes:
