@@ -32,7 +32,6 @@ FEW: Final = 1000
 """As many rows of chunks that are gone stay in any case."""
 _BEHIND_LABELS: Final = b"\xff"
 """No label begins so."""
-_WIDTH: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +138,9 @@ def _hashes(label: Label, digests: pa.Array, hashes: pa.Array) -> dict[str, pa.A
 def _keys(label: Label, digests: Positions) -> pa.Array:
     """The keys of rows with the hashes of the records of chunks, by the hashes of the chunks."""
     prefix = np.frombuffer(_BEHIND_LABELS + row_label(label), np.uint8)
-    keys = np.empty((len(digests), len(prefix) + _WIDTH), np.uint8)
+    keys = np.empty((len(digests), len(prefix) + record_hashes.WIDTH), np.uint8)
     keys[:, : len(prefix)] = prefix
-    keys[:, len(prefix) :] = digests.astype(">i8").view(np.uint8).reshape(-1, _WIDTH)
+    keys[:, len(prefix) :] = digests.astype(">i8").view(np.uint8).reshape(-1, record_hashes.WIDTH)
     offsets = np.arange(len(digests) + 1, dtype=np.int32) * keys.shape[1]
     return pa.Array.from_buffers(pa.binary(), len(digests), [None, pa.py_buffer(offsets), pa.py_buffer(keys)])
 

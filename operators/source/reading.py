@@ -122,7 +122,7 @@ class FileReader:
 
         @cache
         def bounds(chunk: int) -> RowNumbers:
-            if chunk in chunks.bounds:
+            if chunks.bounds is not None and chunk in chunks.bounds:
                 return chunks.bounds[chunk]
             start, end = map(int, chunks.starts[chunk : chunk + 2])
             starts = reader.starts_within(data, start, end)

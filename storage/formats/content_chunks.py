@@ -73,8 +73,7 @@ class ContentChunks:
         head: `Range.head` of the chunks
         hashing: computes the digests
         salt: the salt of all hashes
-        bounds: where the records of new chunks begin, and the last one ends, by the chunk's number
-        hashed: the numbers, ascending, of the chunks whose records were hashed; None for all. The others are known chunks
+        bounds: where the records of new chunks begin, and the last one ends, by the chunk's number in ascending order; None where all chunks are new
     """
 
     starts: Positions
@@ -82,8 +81,7 @@ class ContentChunks:
     head: bytes
     hashing: Future[Hashes]
     salt: int
-    bounds: Mapping[int, Positions] = field(default_factory=dict)
-    hashed: Positions | None = None
+    bounds: Mapping[int, Positions] | None = None
 
     @property
     def count(self) -> int:
@@ -95,6 +93,11 @@ class ContentChunks:
         """A hash of each chunk's bytes and of what else decides how they are read. A thread computes them: the first read of a file does not need them."""
         return pa.array(self.hashing.result().chunks.view(np.int64))
 
+    @cached_property
+    def hashed(self) -> pa.Array | None:
+        """The numbers of the new chunks, whose records were hashed; None where all are new."""
+        return None if self.bounds is None else pa.array(list(self.bounds), pa.int64())
+
     @property
     def hashes(self) -> pa.Array | None:
         """The hashes of the records of each chunk of `hashed` as bytes, null for chunks without them; None where there are none."""
@@ -105,7 +108,7 @@ class ContentChunks:
         hashes = self.hashes
         if hashes is None:
             return pa.nulls(len(numbers), pa.binary())
-        return hashes.take(pa.array(numbers) if self.hashed is None else pc.index_in(pa.array(numbers), pa.array(self.hashed)))
+        return hashes.take(pa.array(numbers) if self.hashed is None else pc.index_in(pa.array(numbers), self.hashed))
 
     @property
     def records(self) -> int:
@@ -384,7 +387,7 @@ def chunks_of(reader: Reader, path: Place, name: str, known: KnownChunks | None 
         walk = _Walk(reader, data, seed, known, [found.begin]) if known is not None else None
         if walk is not None and walk.found():
             settled = _settled(walk.hashes(hashed), path, facts)
-            return ContentChunks(np.array(walk.starts), np.array(walk.rows), found.head, _done(settled), salt, walk.bounds, np.array([*walk.bounds], np.int64))
+            return ContentChunks(np.array(walk.starts), np.array(walk.rows), found.head, _done(settled), salt, walk.bounds)
         pieces = [one for one in _released(found.results, data) if one is not None]
         starts, rows = _bounds(words, pieces, found.begin, len(data))
     if rows[-1] == 1 or int(np.diff(starts).max()) > CHUNK_BYTES:
@@ -418,7 +421,7 @@ def _settled(hashes: Hashes, path: Place, facts: tuple[object, ...]) -> Hashes:
     """The hashes of a file, or random ones where it changed meanwhile: its records may be from before the change and have to be read again."""
     if store_of(path).identity(path) == facts:
         return hashes
-    return Hashes(np.frombuffer(os.urandom(hashes.chunks.nbytes), np.uint64).reshape(hashes.chunks.shape))
+    return Hashes(np.frombuffer(os.urandom(hashes.chunks.nbytes), np.uint64))
 
 
 def _released(pieces: Iterable[_Seen | None], data: Buffer) -> Iterator[_Seen | None]:

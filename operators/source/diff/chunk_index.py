@@ -196,7 +196,7 @@ def _not_stored(chunks: ContentChunks, before: ChunkList | None) -> tuple[pa.Arr
     hashes = chunks.hashes
     if hashes is None:
         return None
-    digests = chunks.digests if chunks.hashed is None else chunks.digests.take(pa.array(chunks.hashed))
+    digests = chunks.digests if chunks.hashed is None else chunks.digests.take(chunks.hashed)
     kept, places = np.unique(digests.to_numpy(), return_index=True)
     if before is not None:
         places = places[np.isin(kept, before.known.digests.view(np.int64), invert=True)]
