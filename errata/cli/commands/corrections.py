@@ -11,7 +11,6 @@ from errata.cli.loading import load_pipeline
 from errata.cli.parameters import common_options, console_of, format_option, option, pipeline_options
 from errata.core.options import CORRECTION_COLUMNS, CORRECTION_STATES
 from errata.rendering.rows import json_text
-from operators.corrections.correction import shown_key
 
 
 @click.command("corrections", cls=Command)
@@ -38,4 +37,4 @@ def _flat(rows: Any) -> Iterator[Mapping[str, Any]]:
     """Rows with keys as `name=value`, and other nested values as compact JSON."""
     for row in rows:
         cells = {name: json_text(value) if isinstance(value, dict | list) else value for name, value in row.items()}
-        yield {**cells, "key": shown_key(row["key"])}
+        yield {**cells, "key": ", ".join(f"{name}={text}" for name, text in row["key"].items())}
