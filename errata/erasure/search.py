@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any, Final
 
 from changelog.lazy_imports import pa, pl
@@ -73,7 +74,7 @@ class Search:
 
     def found_in(self, content: bytes) -> bool:
         """Whether a file's content holds a value, also in what it is the packed form of."""
-        return any(map(self._anywhere, self.parts_of(content))) or self.in_columns(self.columns_of(content))
+        return any(self._anywhere(part) or self.in_columns(_columns(part)) for part in self.parts_of(content))
 
     def parts_of(self, content: bytes, deep: int = _DEEPEST) -> Iterator[bytes]:
         """A content, and what it is the packed form of. What is larger unpacked than `MOST_UNPACKED` is left out, and noted."""
@@ -83,9 +84,7 @@ class Search:
 
     def columns_of(self, content: bytes) -> Iterator[pl.Series]:
         """The columns of a content that is Parquet, or holds some."""
-        for part in self.parts_of(content):
-            if part[:4] == PARQUET and part[-4:] == PARQUET:
-                yield from (_plain(column) for rows in _parquet(part) for column in as_frame(rows) if column.name not in _SYSTEM)
+        return chain.from_iterable(map(_columns, self.parts_of(content)))
 
     def _unpacked(self, content: bytes) -> Iterator[bytes]:
         """What a packed content holds; nothing for any other, and for one that is damaged."""
@@ -129,6 +128,12 @@ class Search:
                     text = stream.read().decode()
                 return content if (new := self.values.blanked(text)) == text else bytes(pa.compress(new.encode(), "zstd", asbytes=True))
         return None
+
+
+def _columns(content: bytes) -> Iterator[pl.Series]:
+    """The columns of a content that is Parquet; none of any other."""
+    if content[:4] == PARQUET and content[-4:] == PARQUET:
+        yield from (_plain(column) for rows in _parquet(content) for column in as_frame(rows) if column.name not in _SYSTEM)
 
 
 def _window(content: bytes, at: int, length: int) -> bytes:

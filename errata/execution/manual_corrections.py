@@ -145,7 +145,7 @@ def manual_changes(run: RunState, node: Node, intake: IngestRequest, before: Com
 
 
 def undone_corrections(run: RunState, node: Node, delta: NodeDelta, history: Callable[[], Sequence[Entry]]) -> Iterator[str]:
-    """A warning of manual corrections whose records a file has just brought anew; they stand no more. `history`: the ledger's entries."""
+    """Warn of the manual corrections that end because a file brings their records again. `history`: the ledger's entries."""
     epochs = run.corrected.get(node.name)
     if not epochs or delta.rows is None:
         return

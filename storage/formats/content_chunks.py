@@ -292,11 +292,11 @@ class _Walk:
 
     @property
     def _first_count(self) -> int:
-        """The known chunks whose places are hashed at once behind a new one: a few more than there were between the last two."""
+        """How many known chunks are hashed at once behind a new one: half as many again as lay between the last two."""
         return min(max(AHEAD, self._gap + self._gap // 2), FARTHEST)
 
     def _places_of(self, number: int, shift: int, count: int) -> Positions:
-        """Where some known chunks would begin, if they are so far behind their places in a file of known chunks alone, then where the last one would end."""
+        """Where some known chunks would begin if they moved by `shift` bytes from their places in a file of known chunks alone, then where the last one would end."""
         bounds = self._ends[number : number + count + 1] + shift
         return bounds[bounds <= len(self.data)]
 

@@ -32,7 +32,7 @@ def expanded(records: Iterable[dict[str, Any] | Reject], paths: Sequence[ArrayPa
 
 
 def _through(record: dict[str, Any], paths: Sequence[ArrayPath]) -> Iterable[dict[str, Any] | Reject]:
-    """What becomes of a record by all paths. Elements of one array may have the next one, so all of them are looked at before it is exploded."""
+    """Return the records that all paths make of one. An element of one array may contain the next array, so each element is checked before that is exploded."""
     made: Iterable[dict[str, Any]] = (record,)
     for number, path in enumerate(paths):
         if number and path.mode == "explode":
