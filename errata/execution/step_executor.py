@@ -423,10 +423,11 @@ class StepExecutor:
         return not rejects_now(self.run, self.epoch.plan, before).equals(self._live_rejects())
 
     def _touches_rejects(self) -> bool:
-        """Whether an entry of the DLQ came, went, may lie in another row, or may have other fields, being a row of an aggregate."""
-        done = self.run.done
-        summed = self.run.total_rejected() > 0 and any(not done[node.name].empty for node in self.epoch.plan.of_kind("aggregate") if node.name in done)
-        return summed or any(one.reason for one in self.sources.values()) or any(delta.rejected or delta.repaired for delta in done.values())
+        """Whether an entry of the DLQ came, went, may lie in another row, or may have other fields, which are of a source's record or a row of an aggregate."""
+        done, plan = self.run.done, self.epoch.plan
+        named = [*plan.of_kind("source"), *plan.of_kind("aggregate")]
+        described = self.run.total_rejected() > 0 and any(not done[node.name].empty for node in named if node.name in done)
+        return described or any(one.reason for one in self.sources.values()) or any(delta.rejected or delta.repaired for delta in done.values())
 
     def _dlq_pieces(self) -> Iterator[bytes]:
         rejects = self._entries()

@@ -576,3 +576,18 @@ def test_a_run_whose_files_undo_manual_corrections_says_so(tmp_path: Path, merge
     assert head is not None
     folder.load().compact(head + 1, SAIL.engine)
     assert run({1: 13, 2: 20, 3: 30, 4: 44, 5: 51}) == []  # nothing tells folded corrections from other rows
+
+
+def test_dead_letters_have_the_values_of_a_manual_correction(tmp_path: Path) -> None:
+    """A record that a later node still rejects has its new values in the file of dead letters, and its old ones after a return."""
+    folder = Folder(tmp_path, options={"engine": SAIL.engine})
+    source = "{ name: items, type: csv, path: in.csv, schema: [{ name: id, type: int }, { name: k, type: string }, { name: v, type: int }] }"
+    text = FILES.replace("{ name: words, type: csv, glob: in/*.csv, schema: [{ name: word, type: string }] }", source).replace("words", "items")
+    checked = "  - { type: transform, name: checked, input: items, config: { cxl: emit w = v, validations: [{ field: k, check: not_empty }] } }\n"
+    text = text.replace("  - type: output", checked + "  - type: output").replace("input: items\n    config: { name: out", "input: checked\n    config: { name: out")
+    folder.write("pipeline.yaml", text + "error_handling: { strategy: continue, dlq: { path: dlq.csv, include_source_row: true } }\n")
+    folder.write("in.csv", "id,k,v\n1,a,1\n2,,2\n")
+    folder.run()
+    for change, value in ((lambda: folder.load().correct(Correction("items", {"id": "2"}, {"v": "5"}, "a call"), SAIL), "5"), (lambda: folder.load().revert(1, SAIL), "2")):
+        change()
+        assert [(row["id"], row["v"]) for row in folder.rows("dlq.csv")] == [("2", value)]
