@@ -19,7 +19,8 @@ TARGETS = [Target(schema=SCHEMA), *SETTINGS.values()]
 EXAMPLES = [f"emit x = {example[0]}" for one in all_builtins() for example in one.examples]
 PROGRAMS = [one for code in CODES for one in (code.wrong, code.right) if len(one) < 2000] + EXAMPLES
 WORDS = [*"()[]{}.,:$#\"'\\+-*/%<>=!&|?_\n ", "=>", "::", "??", "let", "emit", "emit each", "match", "if", "then", "else", "it", "now", "null", "-9223372036854775808", "1e9", "\0", "é", "𝄞"]
-SLOW = 2.0
+# A program at the limit of 50,000 names takes 1.7 s on an idle core; what grows without a limit takes minutes.
+SLOW = 20.0
 
 
 def damaged(chance):
