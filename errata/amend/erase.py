@@ -369,8 +369,8 @@ class _Erasing:
     def _erased_rows(self, run: RunState, name: str) -> DataFrame:
         """The op rows of the erased records of a source, as the epoch before has them."""
         rows = run.tables.changelog(self.epoch.plan[name]).read(run.engine, at=run.epoch - 1)
-        keys = self.change.matched[name].rows.select("_epoch", "_key").unique().to_arrow().cast(pa.schema({"_epoch": pa.int64(), "_key": pa.binary()}))
-        return rows.join(run.engine.from_arrow(keys), ["_epoch", "_key"], "left_semi")
+        known = self.change.matched[name].rows.select(*IDENTITY).to_arrow().cast(pa.schema({"_epoch": pa.int64(), "_op": pa.int8(), "_key": pa.binary()}))
+        return rows.join(run.engine.from_arrow(known), [*IDENTITY], "left_semi")
 
     def _images(self, run: RunState) -> Iterator[bytes]:
         """The op rows of the erased records, as bytes in their order."""

@@ -23,6 +23,7 @@ from errata.plan.plan import Node
 from errata.state.run_state import RunState
 from operators.core.evaluate import prepare
 from operators.source.node import SourceNode
+from operators.source.row_layout import REJECT_TAG
 from storage.delta.scrubbing import superseded_rows
 from storage.state.location import State
 from storage.stores.folders import folder_at
@@ -89,8 +90,9 @@ class Meant:
         found = gathered([as_frame(self.run.engine.to_arrow(rows))]).select(*IDENTITY)
         bare = bare_keys(found["_key"]).unique()
         every = gathered(part.filter(bare_keys(part["_key"]).is_in(bare.implode())) for part in op_rows(table)).select(*IDENTITY)
-        keys = ErasedKeys(frozenset(map(bytes, bare))) if keyed else of_images(found, every)
-        ours = every if keyed else found
+        by_key, by_image = every.filter(_named(every, keyed=keyed)), found.filter(~_named(found, keyed=keyed))
+        keys = ErasedKeys(frozenset(map(bytes, bare_keys(by_key["_key"])))).union(of_images(by_image, every.filter(~_named(every, keyed=keyed))))
+        ours = gathered([by_key, by_image]).select(*IDENTITY)
         live = live_of(every).join(ours, IDENTITY, "semi") if every.height else every
         return Matched(keys, ours, frozenset(map(bytes, live["_key"])), self._older(keyed=keyed))
 
@@ -101,8 +103,8 @@ class Meant:
         found = gathered(hits)
         if not found.height:
             return found
-        keys = found["_key"].unique().implode()
-        return gathered(rows.filter(rows["_key"].is_in(keys)) if keyed else rows.join(found, IDENTITY, "semi") for rows in map(as_frame, files))
+        named = found.filter(_named(found, keyed=keyed))["_key"].unique().implode()
+        return gathered(pl.concat([rows.filter(rows["_key"].is_in(named)), rows.filter(~rows["_key"].is_in(named)).join(found, IDENTITY, "semi")]) for rows in map(as_frame, files))
 
     def _superseded(self) -> Iterator[pa.Table]:
         table = self.run.tables.changelog(self.node)
@@ -110,6 +112,11 @@ class Meant:
         for rows in superseded_rows(folder_at(table.uri, self.state.connection), table.data_files()):
             if {*IDENTITY} <= {*rows.column_names}:
                 yield pa.table({field.name: _cast(rows, field) for field in fields}, schema=pa.schema(fields))
+
+
+def _named(rows: pl.DataFrame, *, keyed: bool) -> pl.Series:
+    """Which op rows have a key that names their record at all times; the key of any other, as of a reject, is its place, which another record may have at other times."""
+    return ~rows["_key"].bin.starts_with(REJECT_TAG) if keyed else pl.repeat(False, rows.height, eager=True)
 
 
 def _cast(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import orjson
+
 from changelog.keys.encoding import encode_key
 from changelog.lazy_imports import pa, pl
 
@@ -70,6 +72,17 @@ class Values:
                     self.add(column.name, value)
                 else:
                     self.cells.setdefault(column.name, set()).add(value)
+        for column in unread_cells(rows):
+            for text in column:
+                self._add_unread(column.name, text)
+
+    def _add_unread(self, name: str, text: str) -> None:
+        """Add the text of a cell that could not be read. A number says less than a text: it is no part of longer texts."""
+        if len(text) >= SHORTEST and _NUMBER.fullmatch(text):
+            self.parts.add(text)
+            self.cells.setdefault(name, set()).add(_cut(text))
+        else:
+            self.add(name, text)
 
     def update(self, others: Values) -> None:
         """Add the values of others."""
@@ -117,11 +130,10 @@ class Values:
         """The values that some rows hold."""
         found, by_spelling = Found(), {spelling: text for text in self.texts | self.words for spelling in spellings(text)}
         patterns, by_words = sorted(by_spelling), {with_bounds(spelling): text for spelling, text in by_spelling.items()}
-        for name in set(rows.columns) - {*skip}:
-            column = rows[name]
+        for column in (*(rows[name] for name in set(rows.columns) - {*skip}), *unread_cells(rows)):
             if column.dtype == pl.Binary:
                 continue
-            cells = spelled(column).drop_nulls().unique()
+            name, cells = column.name, spelled(column).drop_nulls().unique()
             if name in self.cells and (hits := self.cells[name].intersection([*cells, *_leaf_cells(cells)])):
                 found.cells[name] = hits
             if column.dtype == pl.String or column.dtype.is_nested():
@@ -300,6 +312,18 @@ def spelled(column: pl.Series) -> pl.Series:
     if kind.is_nested():
         return pl.Series(column.name, [json.dumps(value, ensure_ascii=False, default=str) for value in column.to_list()], pl.String)
     return column.cast(pl.String)
+
+
+def unread_cells(rows: pl.DataFrame) -> Iterator[pl.Series]:
+    """The texts of cells that could not be read, by column. Their own columns are null, and the error of their row has them."""
+    if "_error" not in rows.columns:
+        return
+    found: dict[str, set[str]] = {}
+    for row in rows.filter(pl.col("_error").str.contains('"fields":{"', literal=True)).iter_rows(named=True):
+        for name, text in (orjson.loads(row["_error"]).get("fields") or {}).items():
+            if text and row.get(name) is None:
+                found.setdefault(name, set()).add(text)
+    yield from (pl.Series(name, sorted(texts), pl.String) for name, texts in found.items())
 
 
 def spellings(text: str) -> tuple[str, ...]:

@@ -160,3 +160,26 @@ def test_short_values_in_lists_and_maps_are_compared_with_the_ones_of_others() -
     cells = cells_of(b'[{"tags": ["y"], "more": {"deep": 8.0}}]', OutputConfig(name="out", type="json", path="out.json"))
     assert cells is not None
     assert Search(found).in_columns([one for one in cells if one.name == "more"])
+
+
+def rejected(amount: object, unread: str, detail: str = "x") -> pl.DataFrame:
+    """One op row whose column `amount` could not be read, or is `amount`."""
+    error = json.dumps({"category": "type_coercion_failure", "detail": detail, "fields": {"amount": unread, "name": "Zoe!"}, "raw": None}, separators=(",", ":"))
+    return pl.DataFrame({"_error": [error], "amount": [amount], "name": ["Zoe!"]}, schema={"_error": pl.String, "amount": pl.Int64, "name": pl.String})
+
+
+def test_texts_of_cells_that_could_not_be_read_are_values() -> None:
+    found = Values()
+    for text in ("forty-two", "n/a", "12.50"):
+        found.add_rows(rejected(None, text))
+    assert (found.texts, found.parts, found.cells) == ({"forty-two", "Zoe!"}, {"12.50"}, {"amount": {"n/a", "12.5"}})
+    assert found.blanked("cannot read 'forty-two', '12.50' as int; 112.50") == "cannot read '(erased)', '(erased)' as int; 112.50"
+    found.without(found.found_in(rejected(None, "forty-two")))
+    found.without(found.found_in(rejected(None, "n/a")))
+    assert (found.texts, found.cells) == (set(), {"amount": {"12.5"}})
+
+
+def test_the_text_of_a_cell_that_was_read_is_no_value_beside_its_column() -> None:
+    found = Values()
+    found.add_rows(rejected(4200, "4200 "))
+    assert (found.texts, found.parts, found.cells) == ({"Zoe!"}, set(), {"amount": {"4200"}})
