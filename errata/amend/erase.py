@@ -28,6 +28,7 @@ from errata.core.events import RunResult
 from errata.core.failures import Stopped, Usage
 from errata.core.options import Erasure, RunOptions
 from errata.erasure.kept_out import hash_of, secret_of, with_hashes
+from errata.erasure.named_values import NamedValues
 from errata.erasure.nameless import nameless
 from errata.erasure.other_files import clear
 from errata.erasure.record import EARLIER, ERASED, KEPT_OUT, PROOF, RECORD, keyed_hash, known_key, made_key, records_of
@@ -36,7 +37,7 @@ from errata.erasure.removal import Removal
 from errata.erasure.scrub import Scrub, TableScrub
 from errata.erasure.search import Search
 from errata.erasure.selection import IDENTITY, gathered, keys_of_nodes, op_rows
-from errata.erasure.values import Found, Values
+from errata.erasure.values import Values
 from errata.execution.epoch import Epoch
 from errata.execution.planned_run import PlannedRun
 from errata.execution.step_executor import StepExecutor
@@ -45,7 +46,6 @@ from errata.outputs.database_targets import CHAINS
 from errata.plan.own_files import ProtectedFiles
 from errata.plan.pipeline import LoadedPipeline
 from errata.plan.plan import Node, Plan
-from errata.state.node_tables import Tables
 from errata.state.run_state import RunState
 from errata.state.suppressed_rows import truth
 from operators.source.file_changes import FileRecord
@@ -139,32 +139,6 @@ def erase(pipeline: LoadedPipeline, wanted: Erasure, options: RunOptions, protec
         rows = work.run(dry=options.dry_run)
     proof = epoch.committed.counters.get(PROOF) if epoch.committed is not None else None
     return Erased(rows, proof, work.result, published)
-
-
-def check(pipeline: LoadedPipeline, key: Mapping[str, str], texts: Sequence[str]) -> tuple[int, list[str], list[str]]:
-    """Search the state and the outputs for values.
-
-    Args:
-        pipeline: The pipeline.
-        key: Values by column; short ones and numbers are found as whole cells of columns with that name.
-        texts: Texts that are found wherever they are; as whole words where a row that is there has them inside of a text.
-
-    Returns:
-        How many values were looked for, the files that hold one, and the places in which not every value was looked for.
-    """
-    head = pipeline.head()
-    if head is None:
-        raise Usage.no_run()
-    values = Values()
-    for text in texts:
-        values.add_text(text)
-    for name, text in key.items():
-        values.add(name, text)
-    removal, tables = Removal(pipeline.plan, pipeline.state, head), Tables(pipeline.state.root, pipeline.plan)
-    for path in (path for path in head.tables if path.startswith("changelog/")):
-        for rows in op_rows(tables.by_path(path)):
-            values.narrow(Found(inner=values.found_in(rows).inner))
-    return len(values), *removal.searched(values)
 
 
 def _sources(plan: Plan, wanted: Erasure) -> list[str]:
@@ -262,9 +236,7 @@ class _Erasing:
 
     def _remains(self, unfinished: Unfinished) -> Values:
         """What is left of the records: the values of --key, and what meets the hashes of the last search."""
-        values = Values()
-        for name, text in self.change.wanted.key.items():
-            values.add(name, text)
+        values = NamedValues.of(self.epoch.plan, self.change.wanted.key).values
         removal = Removal(self.epoch.plan, self.epoch.state, cast("Entry", self.epoch.head))
         values.update(removal.recovered(Fingerprints.of(made_key(self.epoch.state), unfinished.left)))
         return values

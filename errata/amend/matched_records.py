@@ -15,6 +15,7 @@ from changelog.keys.decode import bare_keys
 from changelog.lazy_imports import F, pa, pl
 from cxl import spark
 from errata.core.options import Erasure
+from errata.erasure.named_values import date_formats_of, read_as
 from errata.erasure.selection import IDENTITY, ErasedKeys, gathered, live_of, of_images, op_rows
 from errata.erasure.values import as_frame
 from errata.inspect.snapshot import predicate
@@ -70,7 +71,9 @@ class Meant:
         """The rows that are meant by their values. A row for which the condition fails is not."""
         if self.wanted.where is None:
             for name, text in self.wanted.key.items():
-                rows = rows.where(value_is(column(name), self.node.operator.output.data[name], text))
+                type_ = self.node.operator.output.data[name]
+                read = read_as(text, type_, date_formats_of(self.run.plan, self.node, name))
+                rows = rows.where(F.lit(False) if read is None else value_is(column(name), type_, read))
             return rows
         program = predicate(self.wanted.where, self.node.operator.output.data)
         assert program.expression is not None  # a predicate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from errata.amend import compact, correct, dataset_export, erase, repairs, revert, saved_correction, triage
+    from errata.amend import compact, correct, dataset_export, erasure_check, repairs, revert, saved_correction, triage
     from errata.api import amendments, results, runs
     from errata.inspect import (
         booked,
@@ -31,7 +31,7 @@ else:
     correct = Lazy("errata.amend.correct")
     dataset_export = Lazy("errata.amend.dataset_export")
     dlq = Lazy("errata.inspect.dlq")
-    erase = Lazy("errata.amend.erase")
+    erasure_check = Lazy("errata.amend.erasure_check")
     expectations = Lazy("errata.inspect.expectations")
     explain = Lazy("errata.inspect.explain")
     forecast = Lazy("errata.inspect.forecast")
@@ -50,4 +50,4 @@ else:
     verify = Lazy("errata.inspect.verify")
     why = Lazy("errata.inspect.why")
 
-__all__ = ["amendments", "booked", "compact", "correct", "corrections", "dataset_export", "dlq", "erase", "expectations", "explain", "forecast", "letter_sheets", "next_run", "repairs", "report", "restate", "results", "revert", "runs", "saved_correction", "snapshot", "triage", "verify", "why"]
+__all__ = ["amendments", "booked", "compact", "correct", "corrections", "dataset_export", "dlq", "erasure_check", "expectations", "explain", "forecast", "letter_sheets", "next_run", "repairs", "report", "restate", "results", "revert", "runs", "saved_correction", "snapshot", "triage", "verify", "why"]

@@ -18,7 +18,7 @@ from errata.api.on_demand import (
     corrections,
     dataset_export,
     dlq,
-    erase,
+    erasure_check,
     expectations,
     explain,
     forecast,
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from errata.amend.erase import Erased
+    from errata.amend.erasure_check import Checked
     from errata.core.events import RunResult
     from errata.core.node_rows import NodeRows
     from errata.inspect.forecast import Forecast
@@ -288,14 +289,14 @@ class Pipeline:
         """
         return amendments.erase_records(self.loaded, erasure, options or RunOptions())
 
-    def erase_check(self, key: Mapping[str, str], texts: Sequence[str] = ()) -> tuple[int, list[str], list[str]]:
-        """Search the state and the outputs for values: how many, the files that hold one, and the places in which not every value was looked for. Raises Usage before the first run.
+    def erase_check(self, key: Mapping[str, str], texts: Sequence[str] = ()) -> Checked:
+        """Search the state and the outputs for values. Raises Usage before the first run.
 
         Args:
             key: Values by column, as an erasure names them.
             texts: Texts that are found wherever they are.
         """
-        return erase.check(self.loaded, key, texts)
+        return erasure_check.check(self.loaded, key, texts)
 
     def dlq_retry(self, group: str, options: RunOptions, reason: str = "", author: str = "") -> RunResult:
         """A run that admits the suppressed records again.

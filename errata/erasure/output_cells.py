@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from changelog.lazy_imports import pl
-from errata.erasure.values import as_cell
+from errata.erasure.spelling import as_cell
 from operators.output.config import OutputConfig
 
 

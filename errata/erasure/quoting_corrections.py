@@ -12,7 +12,8 @@ import orjson
 from changelog.keys.encoding import encode_key
 from changelog.lazy_imports import pl
 from errata.erasure.selection import IDENTITY, ErasedKeys, cut, gathered, op_rows
-from errata.erasure.values import Values, plain_digits, spelled
+from errata.erasure.spelling import plain_digits, spelled
+from errata.erasure.values import Values
 from errata.plan.plan import Node, Plan
 from operators.core.row_type import key_type
 from operators.corrections.correction import Correction

@@ -18,7 +18,8 @@ from changelog.lazy_imports import np, pl
 from errata.core.options import Erasure
 from errata.erasure.record import keyed_hash, last_proofs, root_of
 from errata.erasure.search import Search
-from errata.erasure.values import Values, spelled, spellings
+from errata.erasure.spelling import spelled, spellings
+from errata.erasure.values import Values
 
 if TYPE_CHECKING:
     import numpy.typing as npt

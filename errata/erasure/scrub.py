@@ -16,7 +16,8 @@ from changelog.lazy_imports import pa, pc, pl
 from changelog.ops import Op
 from errata.erasure.quoting_corrections import ErasedNames, QuotingCorrections, corrected_nodes
 from errata.erasure.selection import IDENTITY, ErasedKeys, cut, gathered, live_of, op_rows, plain_nodes
-from errata.erasure.values import ERASED, SYSTEM, Values, as_frame, spelled
+from errata.erasure.spelling import spelled
+from errata.erasure.values import ERASED, SYSTEM, Values, as_frame
 from errata.plan.correlation import TRIGGERS
 from errata.plan.plan import Node, Plan
 from errata.state.triage_events import TRIAGE

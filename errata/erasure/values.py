@@ -2,14 +2,15 @@
 
 A text of at least `SHORTEST` characters is found wherever it is, also inside of other texts and of keys. Where somebody else's text has it inside of a longer word, as Annabelle has
 Anna, it is found as whole words. Where somebody else's text has it as whole words, as "Anna Miller" has Anna, or where it is as short as the digits of a year, it is found as a whole cell and as a
-value in JSON. Shorter texts, numbers and dates say too little by themselves: they are found as whole cells of columns with the name that they had.
+value in JSON. Shorter texts, numbers, dates and words such as `true` say too little by themselves: they are found as whole cells of columns with the name that they had.
+Booleans are not looked for at all.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ import orjson
 
 from changelog.keys.encoding import encode_key
 from changelog.lazy_imports import pa, pl
+from errata.erasure.spelling import NUMBER, as_cell, leaves_of, plain_digits, spelled, spellings
 
 SHORTEST: Final = 4
 """Characters of a text that is looked for inside of others."""
@@ -48,19 +50,19 @@ class Values:
 
     def add(self, name: str, value: Any) -> None:
         """Add a value of a column; of a JSON text the values in it."""
-        if isinstance(value, str) and (leaves := _leaves(value)) is not None:
+        if isinstance(value, str) and (leaves := leaves_of(value)) is not None:
             for leaf in leaves:
                 self.add(name, leaf)
-        elif isinstance(value, str) and len(value) >= SHORTEST:
+        elif isinstance(value, str) and len(value) >= SHORTEST and value.lower() not in _COMMON:
             self.add_text(value)
-            if _NUMBER.fullmatch(value):
-                self.cells.setdefault(name, set()).add(_cut(value))
+            if NUMBER.fullmatch(value):
+                self.cells.setdefault(name, set()).add(plain_digits(value))
         elif value is not None and value != "" and not isinstance(value, (bool, bytes)):
             self.cells.setdefault(name, set()).add(as_cell(value))
 
     def add_text(self, text: str) -> None:
         """Add a text, whatever column it is of."""
-        (self.parts if _DIGITS.fullmatch(text) else self.texts).add(text)
+        (self.parts if _DIGITS.fullmatch(text) or text.lower() in _COMMON else self.texts).add(text)
 
     def add_rows(self, rows: pl.DataFrame) -> None:
         """Add all values of op rows."""
@@ -74,13 +76,13 @@ class Values:
                     self.cells.setdefault(column.name, set()).add(value)
         for column in unread_cells(rows):
             for text in column:
-                self._add_unread(column.name, text)
+                self.add_unread(column.name, text)
 
-    def _add_unread(self, name: str, text: str) -> None:
+    def add_unread(self, name: str, text: str) -> None:
         """Add the text of a cell that could not be read. A number says less than a text: it is no part of longer texts."""
-        if len(text) >= SHORTEST and _NUMBER.fullmatch(text):
+        if len(text) >= SHORTEST and NUMBER.fullmatch(text):
             self.parts.add(text)
-            self.cells.setdefault(name, set()).add(_cut(text))
+            self.cells.setdefault(name, set()).add(plain_digits(text))
         else:
             self.add(name, text)
 
@@ -151,7 +153,7 @@ class Values:
             return set()
         whole = looked_for.intersection(cells)
         for cell in cells.filter(cells.str.contains(_JSON) & cells.str.contains_any(_quoted(looked_for))):
-            whole |= looked_for.intersection(leaf for leaf in _leaves(cell) or () if isinstance(leaf, str))
+            whole |= looked_for.intersection(leaf for leaf in leaves_of(cell) or () if isinstance(leaf, str))
         return whole
 
     def holding(self, column: pl.Series, *, whole: bool) -> pl.Series:
@@ -174,7 +176,7 @@ class Values:
         nested = cells.str.contains(_JSON).fill_null(value=False)
         if not nested.any():
             return found
-        return found | pl.Series([hit and not wanted.isdisjoint(map(as_cell, _leaves(cell) or ())) for cell, hit in zip(cells, nested, strict=True)], dtype=pl.Boolean)
+        return found | pl.Series([hit and not wanted.isdisjoint(map(as_cell, leaves_of(cell) or ())) for cell, hit in zip(cells, nested, strict=True)], dtype=pl.Boolean)
 
     def _texts_in(self, cells: pl.Series) -> pl.Series:
         found = pl.repeat(False, len(cells), eager=True)
@@ -196,7 +198,7 @@ class Values:
 
     def numbers(self) -> set[str]:
         """All cells of any column that are numbers."""
-        return {cell for found in self.cells.values() for cell in found if _NUMBER.fullmatch(cell)}
+        return {cell for found in self.cells.values() for cell in found if NUMBER.fullmatch(cell)}
 
     def blanked(self, text: str) -> str:
         """A text with `ERASED` in the place of each value; of `words` and `parts` where they are words. Hashes, times and numbers by themselves stay."""
@@ -260,33 +262,19 @@ def _behind(word: str) -> str:
     return r"(?!\w)" if re.search(r"\w$", word) else ""
 
 
-_NUMBER: Final = re.compile(r"-?\d+(\.\d+)?")
+_COMMON: Final = frozenset({"true", "false", "null", "none", "undefined"})
+"""Words that every file has."""
 _DIGITS: Final = re.compile(r"[0-9A-Fa-f]{1,7}")
 """Texts that hashes, identifiers and times have in them by chance."""
 _MARK: Final = re.compile(r"[0-9a-f]{16,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d-\d\d([T ][0-9:.+Z-]*)?")
 """A hash, an identifier or a time."""
-_NUMBERED: Final = re.compile(r"&#(\d+);")
 _JSON: Final = r'^[\[{"]'
 
 
 def _leaf_cells(cells: pl.Series) -> Iterator[str]:
     """The values in the JSON of some cells, as texts."""
     for cell in cells.filter(cells.str.contains(_JSON)):
-        yield from map(as_cell, _leaves(cell) or ())
-
-
-def as_cell(value: Any) -> str:
-    """A value of JSON as the text of a cell."""
-    return value if isinstance(value, str) else _cut(str(value))
-
-
-def plain_digits(text: str) -> str:
-    """The text of a number without needless digits, as `spelled` has it; any other text unchanged."""
-    return _cut(text) if _NUMBER.fullmatch(text) else text
-
-
-def _cut(number: str) -> str:
-    return re.sub(r"(\.\d*?)0+$", r"\1", number).removesuffix(".")
+        yield from map(as_cell, leaves_of(cell) or ())
 
 
 def _quoted(texts: Iterable[str]) -> list[str]:
@@ -299,21 +287,6 @@ def _in_key(text: str) -> bytes:
     return encode_key([text], ["string"])
 
 
-def spelled(column: pl.Series) -> pl.Series:
-    """Cells as texts; numbers without needless digits, so that 12, 12.0 and 12.00 are one."""
-    kind = column.dtype
-    if kind == pl.String:
-        return column
-    if kind.is_float():
-        return column.cast(pl.String).str.replace(r"\.0$", "").alias(column.name)
-    if kind.is_decimal():
-        text = column.cast(pl.String)
-        return text.str.replace(r"(\.\d*?)0+$", "$1").str.replace(r"\.$", "").alias(column.name)
-    if kind.is_nested():
-        return pl.Series(column.name, [json.dumps(value, ensure_ascii=False, default=str) for value in column.to_list()], pl.String)
-    return column.cast(pl.String)
-
-
 def unread_cells(rows: pl.DataFrame) -> Iterator[pl.Series]:
     """The texts of cells that could not be read, by column. Their own columns are null, and the error of their row has them."""
     if "_error" not in rows.columns:
@@ -324,41 +297,6 @@ def unread_cells(rows: pl.DataFrame) -> Iterator[pl.Series]:
             if text and row.get(name) is None:
                 found.setdefault(name, set()).add(text)
     yield from (pl.Series(name, sorted(texts), pl.String) for name, texts in found.items())
-
-
-def spellings(text: str) -> tuple[str, ...]:
-    """How a text stands in files: by itself, in JSON and XML with their escapes, with escapes for all that is not ASCII, and in cells of CSV with doubled quotes."""
-    inner, plain = json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]
-    xml = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    attribute = xml.replace('"', "&quot;")
-    numbered = [one.encode("ascii", "xmlcharrefreplace").decode() for one in (xml, attribute, attribute.replace("'", "&#39;"), attribute.replace("'", "&apos;"))]
-    hexadecimal = [_NUMBERED.sub(write, one) for one in numbered for write in (lambda found: f"&#x{int(found[1]):x};", lambda found: f"&#x{int(found[1]):X};")]
-    again = [json.dumps(one, ensure_ascii=False)[1:-1] for one in (inner, plain)]
-    doubled = [one.replace('"', '""') for one in (text, inner, plain, *again)]
-    quotes = [xml.replace('"', "&#34;").replace("'", "&#39;"), xml.replace('"', "&#34;"), attribute.replace("'", "&#39;"), attribute.replace("'", "&apos;")]
-    return tuple(dict.fromkeys((text, inner, plain, xml, attribute, *quotes, *numbered, *hexadecimal, *again, *doubled)))
-
-
-def _leaves(text: str) -> Iterator[Any] | None:
-    """The values in the text of a JSON object or array, or of a JSON string; None for another text."""
-    if text[:1] not in ("{", "[", '"'):
-        return None
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return None
-    return _walked(found)
-
-
-def _walked(value: Any) -> Iterator[Any]:
-    if isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _walked(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _walked(inner)
-    else:
-        yield value
 
 
 def as_frame(rows: pa.Table) -> pl.DataFrame:

@@ -90,12 +90,14 @@ def _check(console: Console, words: dict[str, Any], key: Mapping[str, str], text
     """Search, and answer with the files that hold a value."""
     if not key and not texts:
         raise click.UsageError("--check needs values to look for: --key COLUMN=VALUE or --value TEXT", click.get_current_context())
-    count, files, unsearched = load_pipeline(console, words).erase_check(key, texts)
-    rows_answer(console, ({"file": file} for file in files), format, ("file",), lead=("file",))
-    found = f"{plural(len(files), 'file')} {'holds' if len(files) == 1 else 'hold'} one" if files else "no file of the state or of an output holds one"
-    console.note(f"Searched for {plural(count, 'value')}: {found}")
-    _say_unsearched(console, unsearched)
-    return Exit.VIOLATION if files else Exit.CLEAN
+    done = load_pipeline(console, words).erase_check(key, texts)
+    rows_answer(console, ({"file": file} for file in done.files), format, ("file",), lead=("file",))
+    found = f"{plural(len(done.files), 'file')} {'holds' if len(done.files) == 1 else 'hold'} one" if done.files else "no file of the state or of an output holds one"
+    console.note(f"Searched for {plural(done.values, 'value')}: {found}")
+    if done.too_common:
+        console.note(f"Not searched for, as true and false are everywhere: {', '.join(done.too_common)}")
+    _say_unsearched(console, done.unsearched)
+    return Exit.VIOLATION if done.files else Exit.CLEAN
 
 
 def _say_unsearched(console: Console, places: Sequence[str]) -> None:

@@ -1,0 +1,73 @@
+"""How values are spelled: cells as texts that are compared, and texts as files have them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from changelog.lazy_imports import pl
+
+NUMBER: Final = re.compile(r"-?\d+(\.\d+)?")
+_NUMBERED: Final = re.compile(r"&#(\d+);")
+
+
+def spelled(column: pl.Series) -> pl.Series:
+    """Cells as texts; numbers without needless digits, so that 12, 12.0 and 12.00 are one."""
+    kind = column.dtype
+    if kind == pl.String:
+        return column
+    if kind.is_float():
+        return column.cast(pl.String).str.replace(r"\.0$", "").alias(column.name)
+    if kind.is_decimal():
+        text = column.cast(pl.String)
+        return text.str.replace(r"(\.\d*?)0+$", "$1").str.replace(r"\.$", "").alias(column.name)
+    if kind.is_nested():
+        return pl.Series(column.name, [json.dumps(value, ensure_ascii=False, default=str) for value in column.to_list()], pl.String)
+    return column.cast(pl.String)
+
+
+def as_cell(value: Any) -> str:
+    """A value of JSON as the text of a cell."""
+    return value if isinstance(value, str) else plain_digits(str(value))
+
+
+def plain_digits(text: str) -> str:
+    """The text of a number without needless digits, as `spelled` has it; any other text unchanged."""
+    return re.sub(r"(\.\d*?)0+$", r"\1", text).removesuffix(".") if NUMBER.fullmatch(text) else text
+
+
+def spellings(text: str) -> tuple[str, ...]:
+    """How a text stands in files: by itself, in JSON and XML with their escapes, with escapes for all that is not ASCII, and in cells of CSV with doubled quotes."""
+    inner, plain = json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]
+    xml = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    attribute = xml.replace('"', "&quot;")
+    numbered = [one.encode("ascii", "xmlcharrefreplace").decode() for one in (xml, attribute, attribute.replace("'", "&#39;"), attribute.replace("'", "&apos;"))]
+    hexadecimal = [_NUMBERED.sub(write, one) for one in numbered for write in (lambda found: f"&#x{int(found[1]):x};", lambda found: f"&#x{int(found[1]):X};")]
+    again = [json.dumps(one, ensure_ascii=False)[1:-1] for one in (inner, plain)]
+    doubled = [one.replace('"', '""') for one in (text, inner, plain, *again)]
+    quotes = [xml.replace('"', "&#34;").replace("'", "&#39;"), xml.replace('"', "&#34;"), attribute.replace("'", "&#39;"), attribute.replace("'", "&apos;")]
+    return tuple(dict.fromkeys((text, inner, plain, xml, attribute, *quotes, *numbered, *hexadecimal, *again, *doubled)))
+
+
+def leaves_of(text: str) -> Iterator[Any] | None:
+    """The values in the text of a JSON object or array, or of a JSON string; None for another text."""
+    if text[:1] not in ("{", "[", '"'):
+        return None
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    return _walked(found)
+
+
+def _walked(value: Any) -> Iterator[Any]:
+    if isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _walked(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _walked(inner)
+    else:
+        yield value
