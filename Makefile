@@ -8,6 +8,7 @@ SHELL := /bin/bash
 PYTHON ?= $(shell for p in python3.11 python3; do "$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 WHEEL := build/wheel
+AZURITE := build/azurite
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 JAVA := $(shell java -version >/dev/null 2>&1 && echo yes)
 # Modules are compiled once, not by each process that imports them: the suite starts some hundred.
@@ -58,7 +59,9 @@ fast: $(BIN)/.develop ## the units, in about a minute; no run of a pipeline
 test: $(BIN)/.develop ## units and end-to-end tests, on Sail and, where Java is, on Spark
 	$(call tests,not deep,)
 
-servers: $(BIN)/.develop ## tests with servers of their own, PostgreSQL and S3, the long ones too
+servers: $(BIN)/.develop ## tests with servers of their own, PostgreSQL and object stores, the long ones too (downloads Azurite where npm is)
+	@test -e $(AZURITE)/node_modules/azurite || { command -v npm >/dev/null && timeout 120 npm install --prefix $(AZURITE) --ignore-scripts --no-audit --no-fund --silent azurite@3.37.0; } \
+	|| echo "Azurite cannot be had: tests with Azure are left out" >&2
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "servers and not spark" $(ARGS)
 
 deep: deeptests deepcases ## invariants, crashes, random pipelines, all conformance cases; make deep PART=3/40 takes one part of forty

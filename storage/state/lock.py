@@ -235,7 +235,7 @@ class Lease(_Lock):
         self._bucket, self._key = bucket, key
         self._elapsed = elapsed or _since_boot
         self._owner: Owner | None = None
-        self._tag, self._heard, self._lost = "", 0.0, False
+        self._written, self._heard, self._lost = "", 0.0, False
         self._writing = threading.Lock()
 
     @override
@@ -246,7 +246,7 @@ class Lease(_Lock):
                 self._bucket.require_conditions(f"{self._key}-conditions-{uuid4().hex}")
             holder = None if found is None else _owner(found[0])
             if holder is None or (found is not None and self._is_over(found[1])):
-                if self._write(owner, "" if found is None else found[1].tag):
+                if self._write(owner, "" if found is None else found[1].identity):
                     self._owner, self._lost = owner, False
                     return holder
             elif not wait:
@@ -257,7 +257,7 @@ class Lease(_Lock):
     @override
     def renew(self) -> bool:
         with self._writing:
-            self._lost = self._lost or not self._write(self._owner, self._tag)
+            self._lost = self._lost or not self._write(self._owner, self._written)
             return not self._lost
 
     @override
@@ -271,23 +271,23 @@ class Lease(_Lock):
     def leave(self) -> None:
         with self._writing:
             if self._owner is not None and not self._lost:
-                self._write(None, self._tag)
+                self._write(None, self._written)
             self._owner, self._lost = None, True
 
     def _is_over(self, facts: Facts) -> bool:
         return self._bucket.now(f"{self._key}-clock") - facts.modified >= LEASE_SECONDS
 
-    def _write(self, owner: Owner | None, tag: str) -> bool:
-        """Write the owner in place of the version with an ETag, empty for none. False where somebody else wrote another one."""
+    def _write(self, owner: Owner | None, over: str) -> bool:
+        """Write the owner in place of the version with an identity, empty for none. False where somebody else wrote another one."""
         text = orjson.dumps(None if owner is None else asdict(owner) | {"written": uuid4().hex})
         began = self._elapsed()
         try:
-            self._tag = self._bucket.put(self._key, text, absent=not tag, tag=tag)
+            self._written = self._bucket.put(self._key, text, absent=not over, over=over)
         except Changed:
             found = self._bucket.small(self._key)
             if found is None or found[0] != text:  # else it is ours, and an answer was lost
                 return False
-            self._tag = found[1].tag
+            self._written = found[1].identity
         self._heard = began
         return True
 

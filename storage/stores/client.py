@@ -30,8 +30,8 @@ PAUSE = 0.2
 TIMEOUT = 60.0
 """Seconds that one request may take."""
 CONNECT_TIMEOUT = 10.0
-CONTENT: Final = "errata-content"
-"""The name of the metadata with the hash of an object's content."""
+CONTENT: Final = "erratacontent"
+"""The name of the metadata with the hash of an object's content. Azure takes no hyphen in it, and some proxies drop headers with an underscore."""
 T = TypeVar("T")
 Trouble = Literal["missing", "changed", "expired", "again", "other"]
 _STATUS = re.compile(r"status code: (\d{3})([A-Za-z -]*)")
@@ -71,7 +71,7 @@ class Unconditional(StorageError):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a listing says of an object. `tag`: its ETag; `modified`: seconds since 1970, by the store's clock."""
+    """What a listing says of an object. `tag`: its ETag, in quotation marks; `version`: where the store counts them; `modified`: seconds since 1970, by the store's clock."""
 
     key: str
     size: int
@@ -82,7 +82,7 @@ class Facts:
     @classmethod
     def of(cls, meta: Mapping[str, Any]) -> Facts:
         """The facts in an answer of the library."""
-        return cls(meta["path"], meta["size"], meta["e_tag"] or "", meta["last_modified"].timestamp(), meta["version"] or "")
+        return cls(meta["path"], meta["size"], _quoted(meta["e_tag"]), meta["last_modified"].timestamp(), meta["version"] or "")
 
     @property
     def identity(self) -> str:
@@ -138,20 +138,22 @@ class Bucket:
 
         return self._found(key, read)
 
-    def put(self, key: str, body: bytes, *, absent: bool = False, tag: str = "") -> str:
-        """Write an object, and return its ETag.
+    def put(self, key: str, body: bytes, *, absent: bool = False, over: str = "") -> str:
+        """Write an object, and return its identity (`Facts.identity`).
 
         Args:
             key: Its key.
             body: Its content.
             absent: Whether there may be no object.
-            tag: The ETag that the object must have.
+            over: The identity that the object must have. Google compares the version, others the ETag.
 
         Raises:
             Changed: The condition does not hold. Where an answer was lost, the object may be the one that was written.
         """
-        mode: Any = "create" if absent else {"e_tag": tag} if tag else "overwrite"
-        return str(self._asked(key, lambda client: obstore.put(client, key, body, mode=mode, use_multipart=False))["e_tag"] or "")
+        tag, _, version = over.partition(" ")
+        mode: Any = "create" if absent else {"e_tag": tag} | ({"version": version} if version else {}) if over else "overwrite"
+        made = self._asked(key, lambda client: obstore.put(client, key, body, mode=mode, use_multipart=False))
+        return Facts(key, len(body), _quoted(made["e_tag"]), 0.0, made["version"] or "").identity
 
     def upload(self, key: str, file: Path, content: str, *, absent: bool) -> None:
         """Write a file as an object, in parts where it is large. Raises Changed where there may be no object and is one."""
@@ -180,27 +182,27 @@ class Bucket:
 
     def require_conditions(self, key: str) -> None:
         """Raise Unconditional where the store writes although a condition does not hold. `key` is written for this, and removed."""
-        tag = self._first_put(key, b"1")
+        made = self._first_put(key, b"1")
         try:
-            for condition in ({"absent": True}, {"tag": _other(tag)}):
+            for condition in ({"absent": True}, {"over": _other(made)}):
                 try:
                     self.put(key, b"2", **condition)
                 except Changed:
                     continue
                 raise Unconditional(self.root)
-            self.put(key, b"3", tag=tag)
+            self.put(key, b"3", over=made)
         finally:
             self.delete(key)
 
     def _first_put(self, key: str, body: bytes) -> str:
-        """Write an object where there is none, and return its ETag, also where the answer to the put that wrote it was lost. Raises Changed where another one is there."""
+        """Write an object where there is none, and return its identity, also where the answer to the put that wrote it was lost. Raises Changed where another one is there."""
         try:
             return self.put(key, body, absent=True)
         except Changed:
             found = self.small(key)
             if found is None or found[0] != body:
                 raise
-            return found[1].tag
+            return found[1].identity
 
     def _place(self, key: str) -> str:
         return f"{self.root}/{key}" if key else self.root
@@ -325,6 +327,12 @@ def _plain(text: str) -> str:
     return re.sub(r"https?://\S+", "the store", text.splitlines()[0] if text else "no reason given")
 
 
-def _other(tag: str) -> str:
-    """An ETag that no object has."""
-    return f'"{"0" * max(len(tag) - 2, 8)}"'
+def _quoted(tag: str | None) -> str:
+    """An ETag as a header has it. Azure leaves the quotation marks out in listings."""
+    return f'"{tag}"' if tag and not tag.endswith('"') else tag or ""
+
+
+def _other(identity: str) -> str:
+    """An identity that no object has."""
+    tag, _, version = identity.partition(" ")
+    return f'"{"0" * max(len(tag) - 2, 8)}" {"1" if version else ""}'.rstrip()

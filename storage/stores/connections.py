@@ -36,6 +36,12 @@ _VARIABLES: Final[Mapping[str, Mapping[str, str]]] = {
     "az": {"endpoint": "AZURE_STORAGE_ENDPOINT", "account_name": "AZURE_STORAGE_ACCOUNT_NAME", "account_key": "AZURE_STORAGE_ACCOUNT_KEY"},
 }  # fmt: skip
 """The settings of each kind, with the environment variables of delta-rs and engines for them."""
+_RIVALS: Final[Mapping[str, tuple[str, ...]]] = {
+    "AWS_ACCESS_KEY_ID": ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
+    "GOOGLE_SERVICE_ACCOUNT_KEY": ("GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_PATH"),
+    "AZURE_STORAGE_ACCOUNT_KEY": ("AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_MASTER_KEY", "AZURE_STORAGE_TOKEN"),
+}
+"""Variables with credentials that libraries would join with a connection's own, or take in their place."""
 _PREFIXES: Final[Mapping[str, str]] = {"s3": "AWS", "gs": "GOOGLE", "az": "AZURE"}
 _LITERAL = re.compile(r"[^*?\[{]*")
 
@@ -101,8 +107,7 @@ class StoreConnection:
         """
         names, given = _VARIABLES.get(self._kind, {}), dict(self.settings)
         found: dict[str, str | None] = {variable: self._value(key, given[key]) for key, variable in names.items() if key in given}
-        if "AWS_ACCESS_KEY_ID" in found:  # its own credentials alone
-            found = {"AWS_SECRET_ACCESS_KEY": None, "AWS_SESSION_TOKEN": None, **found}
+        found = {**{rival: None for one in found for rival in _RIVALS.get(one, ())}, **found}
         for key, asked, settled in (("ALLOW_HTTP", self.allow_http, "endpoint" in given), ("SKIP_SIGNATURE", self.skip_signature, bool(given.keys() & {*SECRET_KEYS}))):
             if asked or settled:
                 found[f"{_PREFIXES.get(self._kind, 'AWS')}_{key}"] = "true" if asked else None
@@ -189,16 +194,16 @@ def reach_by_environment(connections: Iterable[StoreConnection]) -> None:
 
 @contextmanager
 def reading_for(connection: StoreConnection) -> Iterator[None]:
-    """While a library reads from the environment what a connection leaves to it, take away what other connections set there."""
+    """While a library reads from the environment what a connection leaves to it, take away what other connections set there, and credentials beside its own."""
     with _changing:
-        given, now = given_environment(), dict(os.environ)
-        foreign = set() if not _changed else _changed.keys() - connection.variables().keys()
+        given, now, own = given_environment(), dict(os.environ), connection.variables()
+        wanted = {name: given.get(name) for name in _changed.keys() - own.keys()} | {name: None for name, value in own.items() if value is None}
         try:
-            for name in foreign:
-                _set(name, given.get(name))
+            for name, value in wanted.items():
+                _set(name, value)
             yield
         finally:
-            for name in foreign:
+            for name in wanted:
                 _set(name, now.get(name))
 
 

@@ -26,9 +26,9 @@ class BucketInMemory(Bucket):
         """An empty bucket."""
         return cls("s3://nowhere", NOWHERE)
 
-    def put(self, key: str, body: bytes, *, absent: bool = False, tag: str = "") -> str:
+    def put(self, key: str, body: bytes, *, absent: bool = False, over: str = "") -> str:
         """Write an object."""
-        made = Bucket.put(self, key, body, absent=absent, tag=tag)
+        made = Bucket.put(self, key, body, absent=absent, over=over)
         self.written[key] = self.shift[0]
         return made
 

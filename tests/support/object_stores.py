@@ -15,13 +15,14 @@ from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from socket import create_connection, socket
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import obstore
-from obstore.store import S3Store
+from obstore.store import ObjectStore, S3Store
 
 KEY, SECRET = "AKIAERRATATEST", "s3cret/with+signs%and=more"
-_numbers = count(1)
+NUMBERS = count(1)
+"""Numbers for the names of buckets."""
 DEADLINE = 30.0
 """Seconds in which the server has to answer."""
 
@@ -38,18 +39,23 @@ main(["-H", "127.0.0.1", "-p", sys.argv[1]])
 @cache
 def server() -> int:
     """The port of the server of this process, started where it is first asked for."""
+    return started("S3", lambda port: [sys.executable, "-W", "ignore", "-c", SERVER, str(port)])
+
+
+def started(name: str, command: Callable[[int], list[str]]) -> int:
+    """The port of a server by the command that starts it at a port. It is ended when this process ends, and has to end with its standard input."""
     with closing(socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
-    process = subprocess.Popen([sys.executable, "-W", "ignore", "-c", SERVER, str(port)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command(port), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     atexit.register(process.wait)
     atexit.register(process.kill)
     end = time.monotonic() + DEADLINE
     while True:
         with suppress(OSError), create_connection(("127.0.0.1", port), 1):
             return port
-        assert process.poll() is None, "the S3 server ended"
-        assert time.monotonic() < end, "the S3 server gives no answer"
+        assert process.poll() is None, f"the {name} server ended"
+        assert time.monotonic() < end, f"the {name} server gives no answer"
         time.sleep(0.02)
 
 
@@ -169,9 +175,9 @@ class TestBucket:
     port: int
 
     @classmethod
-    def new(cls, port: int | None = None) -> TestBucket:
+    def new(cls, port: int | None = None) -> Self:
         """An empty bucket. `port`: that of a proxy, at which Errata is to look."""
-        made = cls(f"bucket-{next(_numbers)}", port or server())
+        made = cls(f"bucket-{next(NUMBERS)}", port or server())
         with closing(http.client.HTTPConnection("127.0.0.1", server(), timeout=DEADLINE)) as connection:
             connection.request("PUT", f"/{made.name}")
             assert connection.getresponse().status == 200
@@ -196,7 +202,7 @@ class TestBucket:
         )
 
     @property
-    def store(self) -> S3Store:
+    def store(self) -> ObjectStore:
         """The bucket itself, whatever proxy is before it."""
         return S3Store.from_url(
             self.uri, endpoint=f"http://127.0.0.1:{server()}", region="us-east-1", access_key_id=KEY, secret_access_key=SECRET, client_options={"allow_http": True}

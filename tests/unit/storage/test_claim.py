@@ -231,7 +231,7 @@ def test_an_answer_that_was_lost_is_looked_up(clock: Clock, monkeypatch: pytest.
 
 def test_a_store_that_honours_no_conditions_is_refused(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     put = BucketInMemory.put
-    for ignored in ("absent", "tag"):
+    for ignored in ("absent", "over"):
         with monkeypatch.context() as patched:
             patched.setattr(BucketInMemory, "put", lambda bucket, key, body, ignored=ignored, **given: put(bucket, key, body, **{name: value for name, value in given.items() if name != ignored}))
             with pytest.raises(Unconditional, match="E642"):

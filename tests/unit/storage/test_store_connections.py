@@ -82,8 +82,8 @@ def test_a_place_as_a_text_is_the_same_place(name: str, tag: str) -> None:
             {"AWS_ENDPOINT_URL": "https://m", "AWS_REGION": "eu", "AWS_ACCESS_KEY_ID": SECRETS["K"], "AWS_SECRET_ACCESS_KEY": SECRETS["S"], "AWS_SESSION_TOKEN": None, "AWS_ALLOW_HTTP": None, "AWS_SKIP_SIGNATURE": None},
         ),
         ("s3://b", {"access_key_id": "k", "session_token": "env:T"}, {"access_key_id": "k", "session_token": "session"}, {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": None, "AWS_SESSION_TOKEN": "session", "AWS_SKIP_SIGNATURE": None}),
-        ("az://c", {"account_name": "n", "account_key": "env:A"}, {"account_name": "n", "account_key": SECRETS["A"]}, {"AZURE_STORAGE_ACCOUNT_NAME": "n", "AZURE_STORAGE_ACCOUNT_KEY": SECRETS["A"], "AZURE_SKIP_SIGNATURE": None}),
-        ("gs://b", {"service_account": "env:A"}, {"service_account_key": SECRETS["A"]}, {"GOOGLE_SERVICE_ACCOUNT_KEY": SECRETS["A"], "GOOGLE_SKIP_SIGNATURE": None}),
+        ("az://c", {"account_name": "n", "account_key": "env:A"}, {"account_name": "n", "account_key": SECRETS["A"]}, {"AZURE_STORAGE_ACCOUNT_NAME": "n", "AZURE_STORAGE_ACCOUNT_KEY": SECRETS["A"], "AZURE_STORAGE_ACCESS_KEY": None, "AZURE_STORAGE_MASTER_KEY": None, "AZURE_STORAGE_TOKEN": None, "AZURE_SKIP_SIGNATURE": None}),
+        ("gs://b", {"service_account": "env:A"}, {"service_account_key": SECRETS["A"]}, {"GOOGLE_SERVICE_ACCOUNT_KEY": SECRETS["A"], "GOOGLE_SERVICE_ACCOUNT": None, "GOOGLE_SERVICE_ACCOUNT_PATH": None, "GOOGLE_SKIP_SIGNATURE": None}),
     ],
 )  # fmt: skip
 def test_what_the_libraries_get(url: str, settings: dict[str, str], config: dict[str, str], variables: dict[str, str | None]) -> None:
@@ -142,7 +142,7 @@ def test_a_value_that_somebody_else_sets_stays() -> None:
 def test_a_client_of_files_takes_nothing_of_the_connection_of_tables() -> None:
     reach_by_environment([A])
     with reading_for(B):
-        assert reached() == {"REGION": "outside", "ACCESS_KEY_ID": "ka", "SECRET_ACCESS_KEY": SECRETS["S"], "SESSION_TOKEN": SECRETS["T"]}
+        assert reached() == {"REGION": "outside", "ACCESS_KEY_ID": "ka", "SECRET_ACCESS_KEY": SECRETS["S"]}
     with reading_for(of_environment("s3://c")):
         assert reached() == {"REGION": "outside"}
     with reading_for(A):
