@@ -11,6 +11,7 @@ from errata.core.diagnostics import Diagnostic
 from errata.core.env_references import redacted
 from errata.core.events import OutputChange, RunResult
 from errata.core.failures import REPAIR
+from errata.rendering.changes import in_short
 from errata.rendering.diagnostics import as_text
 from errata.rendering.event_stream import EventStream
 from errata.rendering.rows import Look, render
@@ -196,9 +197,18 @@ def csv_columns(rows: Iterable[Any], format: str, columns: Callable[[], Sequence
     return chain(first, stream), columns() if format == "csv" and not first else ()
 
 
+def changes_answer(console: Console, changes: Iterable[Any], format: str, *, lead: Sequence[str]) -> None:
+    """Print changed rows (`before` and `after`, behind the columns in `lead`). A table has both values where one changed; programs get both rows."""
+    if format == "text":
+        rows_answer(console, map(in_short, changes), format, (*lead, "row"), lead=(*lead, "row"), empty="No row differs.")
+    else:
+        rows_answer(console, changes, format, (*lead, "before", "after"))
+
+
 def rows_answer(
-    console: Console, rows: Iterable[Any], format: str, columns: Sequence[str] = (), *, lead: Sequence[str] = (), after: Sequence[str] = (), keep: bool = False
-) -> None:
+    console: Console, rows: Iterable[Any], format: str, columns: Sequence[str] = (), *,
+    lead: Sequence[str] = (), after: Sequence[str] = (), keep: bool = False, empty: str = "",
+) -> None:  # fmt: skip
     """Print rows as the command's answer. Without a terminal nothing is cut.
 
     Args:
@@ -209,7 +219,15 @@ def rows_answer(
         lead: Columns that come first and stay whole where a table does not fit the terminal.
         after: Columns behind them.
         keep: Whether they stay whole although a line gets longer than the terminal.
+        empty: What people read in place of a table without rows.
     """
+    if empty and format == "text":
+        stream = iter(rows)
+        first = list(islice(stream, 1))
+        if not first:
+            console.note(empty)
+            return
+        rows = chain(first, stream)
     with console.look(lead, after, keep=keep) as look:
         pieces = render(rows, format, columns, look=look)  # type: ignore[arg-type]  # click has checked the choice
         console.answer(pieces, harmless_already=format == "text")

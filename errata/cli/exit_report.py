@@ -55,6 +55,9 @@ def _stopped(console: Console, message: str, help_line: str, code: int, details:
 
 def _wrong_usage(error: click.ClickException | Usage, console: Console) -> int:
     """Print an error of the command's words."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        console.write(f"{error.format_message()}\n")
+        return Exit.USAGE
     if isinstance(error, click.UsageError) and error.ctx is not None:
         console.write(f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help'.\n\n")
     if isinstance(error, click.ClickException):

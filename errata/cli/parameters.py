@@ -22,7 +22,7 @@ def option(*names: str, env: str | None = None, **settings: Any) -> Callable[[Fu
     """
     long = next(name for name in names if name.startswith("--"))
     word = env or long.removeprefix("--").replace("-", "_").upper()
-    settings.setdefault("show_default", settings.get("default") is not None and not settings.get("is_flag"))
+    settings.setdefault("show_default", settings.get("default") not in (None, "") and not settings.get("is_flag"))
     return click.option(*names, envvar=[f"ERRATA_{word}", f"CLINKER_{word}"], **settings)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
+from errata.rendering.changes import changed_values
 from errata.rendering.rows import Look, cell, render
 
 Row = Mapping[str, Any]
@@ -58,7 +59,7 @@ def as_text(nodes: Sequence[Changed], notes: Sequence[str], look: Look = Look())
     for node in nodes:
         if node.changes:
             yield f"\n{_heading(node)}\n"
-            yield from render(map(merged, node.changes), "text", look=replace(look, lead=("op",)))
+            yield from render(map(merged, node.changes), "text", look=replace(look, lead=("op",), after=_shown_first(node.changes)))
     yield from (f"\n{note}\n" for note in notes)
 
 
@@ -85,14 +86,15 @@ def summary(node: Changed) -> Row:
 
 
 def merged(change: Row) -> Row:
-    """A changed row as one line: a value that changes, if only in the digits of a decimal, has both, `old → new`."""
-    before, after = change["before"], change["after"]
-    row = after if after is not None else before
-    both = {}
-    if before is not None and after is not None:
-        cells = {name: (cell(before.get(name)), cell(value)) for name, value in after.items()}
-        both = {name: f"{old} → {new}" for name, (old, new) in cells.items() if old != new or before.get(name) != after[name]}
-    return {"op": change["op"], **row, **both}
+    """A changed row as one line, with both values where one changes."""
+    row = change["after"] if change["after"] is not None else change["before"]
+    return {"op": change["op"], **row, **changed_values(change)}
+
+
+def _shown_first(changes: Sequence[Row]) -> Sequence[str]:
+    """The columns that a table shows where it cannot show all: the first, which is most often the key, and those with changed values."""
+    row = changes[0]["after"] if changes[0]["after"] is not None else changes[0]["before"]
+    return [*list(row)[:1], *dict.fromkeys(name for change in changes for name in changed_values(change))]
 
 
 def _heading(node: Changed) -> str:

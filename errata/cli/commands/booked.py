@@ -32,7 +32,7 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, output: str 
 
     console = console_of(quiet, verbose, no_color)
     rows = load_pipeline(console, words).booked(output, at)
-    rows_answer(console, _flat(rows) if format in ("text", "csv") else rows, format, COLUMNS, lead=("output", "period", "figures"))
+    rows_answer(console, _flat(rows) if format in ("text", "csv") else rows, format, COLUMNS, lead=("output", "period", "figures"), empty="Nothing is booked.")
     return 0
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from errata.cli.completion import source_names
-from errata.cli.console import NOTHING_CHANGED, Console, rows_answer
+from errata.cli.console import NOTHING_CHANGED, Console, changes_answer
 from errata.cli.events import begin_events, events_option
 from errata.cli.help import Command
 from errata.cli.loading import known_node, load_pipeline
@@ -69,7 +69,7 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, source: str,
     with progress(console) as listener:
         options = RunOptions(engine=engine, listener=listener, execution_id=console.execution_id, **words)
         rows, result = pipeline.correct(Correction(known_node(pipeline, source), key, changes, reason), options)
-    rows_answer(console, rows, format, ("node", "op", "before", "after"), lead=("node", "op"))
+    changes_answer(console, rows, format, lead=("node", "op"))
     if options.dry_run and result.exit_code in (Exit.CLEAN, Exit.REJECTED):
         if result.message:
             console.note(escaped(result.message), level="warn")

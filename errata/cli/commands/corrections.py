@@ -29,7 +29,7 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, states: Sequ
     """
     console = console_of(quiet, verbose, no_color)
     rows = (row for row in load_pipeline(console, words).corrections() if not states or row["state"] in states)
-    rows_answer(console, _flat(rows) if format in ("text", "csv") else rows, format, CORRECTION_COLUMNS, lead=("key", "state"))
+    rows_answer(console, _flat(rows) if format in ("text", "csv") else rows, format, CORRECTION_COLUMNS, lead=("key", "state"), empty="There are no corrections as code.")
     return 0
 
 

@@ -7,7 +7,7 @@ import click
 
 from errata.cli import forecasts
 from errata.cli.completion import epochs, node_names
-from errata.cli.console import Console, rows_answer
+from errata.cli.console import Console, changes_answer
 from errata.cli.help import Command
 from errata.cli.loading import known_node, load_for_reading, load_pipeline
 from errata.cli.parameters import PIPELINE_WORDS, common_options, console_of, engine_of, engine_options, option, pipeline_options
@@ -54,11 +54,11 @@ def command(
     end = (head if start is None else max(head, start)) if end is None else end
     start = max(end - 1, 0) if start is None else start
     if node is not None:
-        rows_answer(console, pipeline.diff(known_node(pipeline, node), start, end), format, ("op", "before", "after"), lead=("op",))
+        changes_answer(console, pipeline.diff(known_node(pipeline, node), start, end), format, lead=("op",))
         return 0
     outputs = [one["name"] for one in pipeline.status()["nodes"] if one["type"] == "output"]
     changed = ({"node": name, **row} for name in outputs for row in pipeline.diff(name, start, end))
-    rows_answer(console, changed, format, ("node", "op", "before", "after"), lead=("node", "op"))
+    changes_answer(console, changed, format, lead=("node", "op"))
     return 0
 
 

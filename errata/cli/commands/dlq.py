@@ -39,7 +39,7 @@ choosing = together(
 
 @click.command("dlq", cls=Command)
 @pipeline_options
-@click.argument("action", type=click.Choice(ACTIONS), default="list")
+@click.argument("action", type=click.Choice(ACTIONS), default="list", metavar="[ACTION]")
 @click.argument("names", nargs=-1)
 @option("--triage", is_flag=True, help="Show ids, ages and decisions, the oldest first.")
 @choosing
@@ -154,14 +154,15 @@ def _answer(console: Console, pipeline: "Pipeline", call: _Call, format: str) ->
         count = pipeline.dlq_export(Path(call.names[0]), call.choice)
         console.note(f"{count:,} {'entry' if count == 1 else 'entries'} in {call.names[0]}")
     elif call.action == "history":
-        rows_answer(console, pipeline.dlq_history(), format, HISTORY, lead=("at", "author", "action"), after=("reason",))
+        rows_answer(console, pipeline.dlq_history(), format, HISTORY, lead=("at", "author", "action"), after=("reason",), empty="Nothing was decided yet.")
     elif call.action == "list":
         rows = pipeline.dlq_triage(call.choice) if call.in_detail else pipeline.dlq_list()
+        none = "No such entry is in the queue." if call.in_detail else "No record is rejected."
         columns = (*(TRIAGE_COLUMNS if call.in_detail else ()), *ENTRIES)
-        rows_answer(console, rows, format, columns, lead=("id", "detail") if call.in_detail else ("detail",), after=("file", "row", "source", "category"))
+        rows_answer(console, rows, format, columns, lead=("id", "detail") if call.in_detail else ("file", "row", "detail"), after=("file", "row", "source", "category"), empty=none)
     else:
         rows = pipeline.dlq_triage_groups(call.choice) if call.in_detail else pipeline.dlq_groups()
-        rows_answer(console, rows, format, (*(("since", "days") if call.in_detail else ()), *GROUPS), lead=("group", "detail"), after=("records", "trigger"))
+        rows_answer(console, rows, format, (*(("since", "days") if call.in_detail else ()), *GROUPS), lead=("group", "detail"), after=("records", "trigger"), empty="No group of records is rolled back.")
 
 
 def _import(console: Console, pipeline: "Pipeline", call: _Call, format: str) -> int:

@@ -37,7 +37,7 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, expectation:
         hint = did_you_mean(expectation, names) or f"its expectations: {', '.join(names) or 'none'}"
         raise Usage(f"the pipeline has no expectation '{expectation}'", help=hint)
     if history:
-        rows_answer(console, pipeline.expectation_history(expectation), format, HISTORY)
+        rows_answer(console, pipeline.expectation_history(expectation), format, HISTORY, empty="No epoch changed how many rows fail.")
     else:
-        rows_answer(console, [row for row in rows if expectation in (None, row["expectation"])], format, COLUMNS)
+        rows_answer(console, [row for row in rows if expectation in (None, row["expectation"])], format, COLUMNS, empty="The pipeline expects nothing: no node has the key `expect`.")
     return 0

@@ -49,7 +49,7 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, node: str | 
         if pipeline.head_epoch() is None:
             raise Usage.no_run()
         runs = pipeline.runs()
-        rows_answer(console, map(_in_short, runs) if format == "text" else runs, format, () if format == "text" else _RUN, lead=("epoch", "started", "counts"))
+        rows_answer(console, map(_in_short, runs) if format == "text" else runs, format, () if format == "text" else _RUN, lead=("epoch", "started", "kind", "reason", "counts"))
     else:
         known = known_node(pipeline, node)
         rows, columns = csv_columns(pipeline.log(known, filters), format, lambda: pipeline.columns(known, filters.form))

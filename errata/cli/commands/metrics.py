@@ -11,7 +11,7 @@ from errata.cli.help import Command
 from errata.cli.parameters import common_options, console_of, option
 
 
-@click.group("metrics")
+@click.group("metrics", no_args_is_help=True)
 def command() -> None:
     """Metrics of runs."""
 

@@ -8,6 +8,9 @@ from errata.cli.parameters import common_options, console_of, engine_option, for
 from errata.core.failures import Exit
 from errata.core.options import EngineKind
 
+_TABLE = ("what", "verdict", "found")
+"""The columns of a table of text. What to repair is told behind it, in lines of any length."""
+
 
 @click.command("doctor", cls=Command)
 @engine_option
@@ -26,5 +29,9 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, engine: Engi
 
     console = console_of(quiet, verbose, no_color)
     rows = list(examine(engine))
-    rows_answer(console, rows, format, ("what", "verdict", "found", "repair"), lead=("what", "verdict"))
+    if format == "text":
+        rows_answer(console, ({name: row[name] for name in _TABLE} for row in rows), format, _TABLE, lead=_TABLE)
+        console.answer(f"{row['what']}: {row['repair']}\n" for row in rows if row["repair"])
+    else:
+        rows_answer(console, rows, format, (*_TABLE, "repair"))
     return Exit.STORAGE if any(row["verdict"] == "missing" for row in rows) else Exit.CLEAN

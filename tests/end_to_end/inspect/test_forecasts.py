@@ -130,7 +130,7 @@ def test_digits_of_a_decimal_within_an_array_are_a_change() -> None:
 
 def test_markdown_has_no_signs_of_its_own_in_cells() -> None:
     change = {"op": "+C", "before": {"a|b": "x", "n": None}, "after": {"a|b": "<i>*y*", "n": 1}}
-    assert merged(change) == {"op": "+C", "a|b": "x → <i>*y*", "n": " → 1"}
+    assert merged(change) == {"op": "+C", "a|b": "x → <i>*y*", "n": "null → 1"}
 
     class Node:
         name, action, reason, added, removed, corrected, changed, figures, changes = "n", "delta", "", 0, 0, 1, 1, {}, [change]

@@ -83,7 +83,8 @@ class Application:
             "dlq_groups": [{"group": group, "source": "orders", "records": 2} for group in ("A", "B")], "correct": (changes, self.result),
             "report": "<html></html>", "explain": None, "explain_field": None,
             "restate": [{"month": "jan", "key": {"id": 1}, "field": "total", "causes": ["ingest", "correction"]}],
-            **dict.fromkeys(("log", "show", "diff", "why", "dlq_list", "dlq_triage", "dlq_triage_groups", "dlq_history", "compact"), self.rows),
+            "diff": [{"op": "+A", "before": None, "after": row} for row in self.rows],
+            **dict.fromkeys(("log", "show", "why", "dlq_list", "dlq_triage", "dlq_triage_groups", "dlq_history", "compact"), self.rows),
         }  # fmt: skip
 
     def _answered(self, name: str, answer: Any, *words: Any) -> Any:

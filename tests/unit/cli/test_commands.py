@@ -209,7 +209,7 @@ def _on_a_terminal(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
 def test_a_table_fits_the_terminal_and_is_whole_where_there_is_none(call, application, monkeypatch) -> None:
     long = "x" * 400
     application.rows = [{"id": 1, "text": long}]
-    tables = [f"{name} p.yaml totals{words}" for name, words in (("show", ""), ("log", ""), ("diff", " --from 1 --to 2"))]
+    tables = [f"{name} p.yaml totals{words}" for name, words in (("show", ""), ("log", ""), ("diff", " --from 1 --to 2 --no-color"))]
     assert all(long in call(words)[1] for words in tables)
     _on_a_terminal(monkeypatch, 90)
     assert {max(map(len, call(words)[1].splitlines())) for words in tables} == {90}
@@ -225,14 +225,40 @@ def test_columns_that_do_not_fit_are_named_and_shown_by_wide(call, application, 
     assert (code, errors, output.splitlines()[0].split()[-1]) == (0, "", "column_8")
 
 
-def test_dlq_shows_the_reason_first_where_not_all_fits(call, application, monkeypatch) -> None:
+def test_dlq_shows_the_record_and_its_reason_where_not_all_fits(call, application, monkeypatch) -> None:
     application.rows = [{"source": "orders", "file": "orders.csv", "row": 4, "category": "type_coercion_failure", "detail": "column 'amount': cannot read 'not known' as float", "amount": "x"}]
     assert call("dlq p.yaml")[1].split()[:2] == ["source", "file"]
     _on_a_terminal(monkeypatch, 70)
     lines = call("dlq p.yaml")[1].splitlines()
-    assert lines[0].split() == ["detail", "file", "row"]
-    assert lines[2].startswith("column 'amount': cannot read 'not known' as float  orders.csv")
+    assert lines[0].split() == ["file", "row", "detail"]
+    assert lines[2] == "orders.csv    4  column 'amount': cannot read 'not known' as float"
+    _on_a_terminal(monkeypatch, 40)
+    assert call("dlq p.yaml")[1].splitlines()[2] == "orders.csv    4  column 'amount': canno…"
 
+
+@pytest.mark.parametrize(("words", "told"), [
+    ("dlq p.yaml", "No record is rejected."), ("dlq p.yaml --source orders", "No such entry is in the queue."), ("dlq p.yaml history", "Nothing was decided yet."),
+    ("diff p.yaml totals --from 1 --to 2", "No row differs."),
+])  # fmt: skip
+def test_people_read_a_sentence_in_place_of_a_table_without_rows(call, application, words, told) -> None:
+    application.rows = []
+    assert call(words) == (0, "", f"{told}\n")
+    assert call(f"{words} --quiet") == (0, "", "")
+    assert call(f"{words} --format json")[1] == "[]\n"
+
+
+def test_a_change_is_one_line_with_both_values(call, application, monkeypatch) -> None:
+    _on_a_terminal(monkeypatch, 60)
+    application.rows = [{"id": 7, "amount": 5, "note": None}]
+    assert call("diff p.yaml totals --from 1 --to 2 --no-color")[1].splitlines()[2] == "+A  id: 7, amount: 5, note: null"
+
+
+@pytest.mark.parametrize("words", ["", "metrics"])
+def test_without_a_command_there_is_help(call, words) -> None:
+    code, output, errors = call(words)
+    assert (code, output) == (64, "")
+    assert errors.startswith("Usage: errata")
+    assert "\nCommands:\n" in errors
 
 @pytest.mark.parametrize(("words", "environment", "colored"), [
     ("", {}, True), ("", {"NO_COLOR": "1"}, False), (" --no-color", {}, False), (" --color never", {}, False), (" --color always", {"NO_COLOR": "1"}, True), ("", {"ERRATA_COLOR": "never"}, False),
