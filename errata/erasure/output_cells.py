@@ -1,19 +1,46 @@
-"""The cells of files that outputs wrote as text, by column: there numbers, dates and short texts are more than bytes among others."""
+"""The cells of files that outputs wrote as text, by column: there numbers, dates and short texts are more than bytes among others.
+
+A cell is its text, and what each type that a node has for its column reads in it: a time may be written with `T` or a blank, with `Z`, an offset or a fraction, or in a format of the pipeline.
+"""
 
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import orjson
-
 from changelog.lazy_imports import pl
-from errata.erasure.spelling import as_cell
+from cxl.types.types import Kind
+from errata.erasure.named_values import AS_TEXT, read_cells, types_of
+from errata.erasure.spelling import plain_digits
+from errata.plan.plan import Plan
 from operators.output.config import OutputConfig
+from operators.output.operator import Output
 
 
-def cells_of(content: bytes, config: OutputConfig) -> list[pl.Series] | None:
+def written_cells(plan: Plan, node: str, content: bytes) -> list[pl.Series] | None:
+    """The columns of a file that a node or the dead letter queue wrote; None where its cells cannot be read."""
+    if node == DLQ:
+        texts = _of_csv(content, {})
+    else:
+        operator = plan[node].operator if node in plan.nodes else None
+        texts = texts_of(content, operator.config) if isinstance(operator, Output) else None
+    return None if texts is None else [*texts, *(cells for column in texts for cells in _by_types(plan, column))]
+
+
+DLQ = "dlq"
+"""What the ledger calls the dead letter queue."""
+
+
+def _by_types(plan: Plan, column: pl.Series) -> Iterator[pl.Series]:
+    """What each type of the column reads in its cells."""
+    for type_, date_formats in dict(types_of(plan, column.name)).items():
+        if type_.kind not in {*AS_TEXT, Kind.BOOL}:
+            yield read_cells(column, type_, date_formats).drop_nulls()
+
+
+def texts_of(content: bytes, config: OutputConfig) -> list[pl.Series] | None:
     """The columns of a CSV or JSON file as texts, by their names upstream; None for a file whose cells cannot be read so, such as one without a header."""
     if config.type == "csv" and config.include_header:
         found = _of_csv(content, config.options)
@@ -32,22 +59,33 @@ def _of_csv(content: bytes, options: Mapping[str, Any]) -> list[pl.Series] | Non
         return []
     except (pl.exceptions.PolarsError, ValueError):
         return None
-    return [column.str.replace(r"^(-?\d+)\.0+$", "$1").str.replace(r"^(-?\d+\.\d*?)0+$", "$1") for column in rows]
+    return [_without_guards(column.drop_nulls().unique()) for column in rows]
+
+
+def _without_guards(cells: pl.Series) -> pl.Series:
+    """Cells, also without the apostrophe that keeps a spreadsheet from taking one for a formula."""
+    guarded = cells.filter(cells.str.contains(r"^'[=+\-@\t\r]"))
+    return pl.concat([cells, guarded.str.slice(1)])
 
 
 def _of_json(content: bytes) -> list[pl.Series] | None:
     try:
-        told = orjson.loads(content)
-    except orjson.JSONDecodeError:
+        told = _parsed(content)
+    except ValueError:
         try:
-            told = [orjson.loads(line) for line in content.splitlines() if line.strip()]
-        except orjson.JSONDecodeError:
+            told = [_parsed(line) for line in content.splitlines() if line.strip()]
+        except ValueError:
             return None
     found: dict[str, set[str]] = {}
     for names, value in _leaves((), told):
-        for name in names:
+        for name in (*names, ".".join(names)):
             found.setdefault(name, set()).add(value)
     return [pl.Series(name, sorted(cells), dtype=pl.String) for name, cells in found.items()]
+
+
+def _parsed(content: bytes) -> Any:
+    """JSON with the digits of its numbers as texts."""
+    return json.loads(content, parse_float=plain_digits, parse_int=str)
 
 
 def _leaves(names: tuple[str, ...], told: Any) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -59,4 +97,4 @@ def _leaves(names: tuple[str, ...], told: Any) -> Iterator[tuple[tuple[str, ...]
         for value in told:
             yield from _leaves(names, value)
     elif told is not None and not isinstance(told, bool):
-        yield names, as_cell(told)
+        yield names, str(told)

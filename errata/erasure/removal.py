@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from changelog.lazy_imports import pl
 from errata.erasure.other_files import is_other
-from errata.erasure.output_cells import cells_of
+from errata.erasure.output_cells import written_cells
 from errata.erasure.record import PENDING, made_key, signed
 from errata.erasure.remains import LEFT, Fingerprints, fingerprints
 from errata.erasure.search import PARQUET, Search
@@ -194,7 +194,7 @@ class Removal:
         for path in self._watched():
             yield _Searched(path.name if path.parent == self.plan.settings.folder else str(path), path.read_bytes, has_cells=True)
         for node, name, content in self._written():
-            yield _Searched(name, partial(bytes, content), partial(self._cells, node, content), has_cells=True)
+            yield _Searched(name, partial(bytes, content), partial(written_cells, self.plan, node, content), has_cells=True)
 
     def _databases(self) -> Iterator[tuple[str, Path | None]]:
         """The tables of databases that outputs write, and the files of the databases; None for a server."""
@@ -221,8 +221,3 @@ class Removal:
                     target = places / entry["path"]
                     if target.exists():
                         yield node, str(entry["path"]), bytes(store_of(target).content(target))
-
-    def _cells(self, node: str, content: bytes) -> list[pl.Series] | None:
-        """The columns of a file that an output wrote; None where only its bytes are read."""
-        operator = self.plan[node].operator if node in self.plan.nodes else None
-        return cells_of(content, operator.config) if isinstance(operator, Output) else None

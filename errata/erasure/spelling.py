@@ -5,32 +5,42 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from datetime import date
+from decimal import Decimal
 from typing import Any, Final
 
-from changelog.lazy_imports import pl
+from changelog.lazy_imports import pa, pl
+from storage.values.text import float_text, time_text
 
 NUMBER: Final = re.compile(r"-?\d+(\.\d+)?")
 _NUMBERED: Final = re.compile(r"&#(\d+);")
 
 
 def spelled(column: pl.Series) -> pl.Series:
-    """Cells as texts; numbers without needless digits, so that 12, 12.0 and 12.00 are one."""
+    """Cells as texts, as text files have them: times with `T`, and numbers without exponents and needless digits, so that 12, 12.0 and 12.00 are one."""
     kind = column.dtype
     if kind == pl.String:
         return column
     if kind.is_float():
-        return column.cast(pl.String).str.replace(r"\.0$", "").alias(column.name)
+        return pl.Series(column.name, pl.from_arrow(float_text(_arrow(column))), pl.String)
+    if kind == pl.Datetime:
+        return pl.Series(column.name, pl.from_arrow(time_text(_arrow(column.dt.cast_time_unit("us")))), pl.String)
     if kind.is_decimal():
         text = column.cast(pl.String)
         return text.str.replace(r"(\.\d*?)0+$", "$1").str.replace(r"\.$", "").alias(column.name)
     if kind.is_nested():
-        return pl.Series(column.name, [json.dumps(value, ensure_ascii=False, default=str) for value in column.to_list()], pl.String)
+        return pl.Series(column.name, [json.dumps(value, ensure_ascii=False, default=as_cell) for value in column.to_list()], pl.String)
     return column.cast(pl.String)
 
 
+def _arrow(column: pl.Series) -> pa.Array:
+    found = column.rechunk().to_arrow()
+    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+
 def as_cell(value: Any) -> str:
-    """A value of JSON as the text of a cell."""
-    return value if isinstance(value, str) else plain_digits(str(value))
+    """A value in an array, a map or JSON as the text of a cell."""
+    return str(spelled(pl.Series([value]))[0]) if isinstance(value, float | date | Decimal) else str(value)
 
 
 def plain_digits(text: str) -> str:
@@ -59,15 +69,21 @@ def leaves_of(text: str) -> Iterator[Any] | None:
         found = json.loads(text)
     except ValueError:
         return None
-    return _walked(found)
+    return walked(found)
 
 
-def _walked(value: Any) -> Iterator[Any]:
+def leaf_cells(text: str) -> set[str]:
+    """The values in the text of JSON as the texts of cells; of a number that is a string also without needless digits."""
+    return {spelling for leaf in leaves_of(text) or () for cell in (as_cell(leaf),) for spelling in (cell, plain_digits(cell))}
+
+
+def walked(value: Any) -> Iterator[Any]:
+    """The values in arrays and maps."""
     if isinstance(value, Mapping):
         for inner in value.values():
-            yield from _walked(inner)
+            yield from walked(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _walked(inner)
+            yield from walked(inner)
     else:
         yield value

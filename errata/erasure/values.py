@@ -12,13 +12,14 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final
 
 import orjson
 
 from changelog.keys.encoding import encode_key
 from changelog.lazy_imports import pa, pl
-from errata.erasure.spelling import NUMBER, as_cell, leaves_of, plain_digits, spelled, spellings
+from errata.erasure.spelling import NUMBER, as_cell, leaf_cells, leaves_of, plain_digits, spelled, spellings, walked
 
 SHORTEST: Final = 4
 """Characters of a text that is looked for inside of others."""
@@ -69,11 +70,14 @@ class Values:
         for column in rows:
             if column.name in SYSTEM or column.dtype in (pl.Binary, pl.Boolean):
                 continue
-            for value in spelled(column).drop_nulls().unique():
-                if column.dtype == pl.String or column.dtype.is_nested():
+            if column.dtype == pl.String:
+                for text in column.drop_nulls().unique():
+                    self.add(column.name, text)
+            elif column.dtype.is_nested():
+                for value in walked(column.drop_nulls().to_list()):
                     self.add(column.name, value)
-                else:
-                    self.cells.setdefault(column.name, set()).add(value)
+            else:
+                self.cells.setdefault(column.name, set()).update(spelled(column).drop_nulls().unique())
         for column in unread_cells(rows):
             for text in column:
                 self.add_unread(column.name, text)
@@ -136,7 +140,7 @@ class Values:
             if column.dtype == pl.Binary:
                 continue
             name, cells = column.name, spelled(column).drop_nulls().unique()
-            if name in self.cells and (hits := self.cells[name].intersection([*cells, *_leaf_cells(cells)])):
+            if name in self.cells and (hits := self.cells[name].intersection([*cells, *chain.from_iterable(map(leaf_cells, cells.filter(cells.str.contains(_JSON))))])):
                 found.cells[name] = hits
             if column.dtype == pl.String or column.dtype.is_nested():
                 found.whole |= self._whole_in(cells)
@@ -176,7 +180,7 @@ class Values:
         nested = cells.str.contains(_JSON).fill_null(value=False)
         if not nested.any():
             return found
-        return found | pl.Series([hit and not wanted.isdisjoint(map(as_cell, leaves_of(cell) or ())) for cell, hit in zip(cells, nested, strict=True)], dtype=pl.Boolean)
+        return found | pl.Series([hit and not wanted.isdisjoint(leaf_cells(cell)) for cell, hit in zip(cells, nested, strict=True)], dtype=pl.Boolean)
 
     def _texts_in(self, cells: pl.Series) -> pl.Series:
         found = pl.repeat(False, len(cells), eager=True)
@@ -269,12 +273,6 @@ _DIGITS: Final = re.compile(r"[0-9A-Fa-f]{1,7}")
 _MARK: Final = re.compile(r"[0-9a-f]{16,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d-\d\d([T ][0-9:.+Z-]*)?")
 """A hash, an identifier or a time."""
 _JSON: Final = r'^[\[{"]'
-
-
-def _leaf_cells(cells: pl.Series) -> Iterator[str]:
-    """The values in the JSON of some cells, as texts."""
-    for cell in cells.filter(cells.str.contains(_JSON)):
-        yield from map(as_cell, leaves_of(cell) or ())
 
 
 def _quoted(texts: Iterable[str]) -> list[str]:

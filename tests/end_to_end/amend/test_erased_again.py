@@ -194,7 +194,8 @@ def test_an_erasure_that_goes_on_may_die_at_every_step(folder: Folder, history: 
 
 
 TYPED = shop(
-    '{ name: day, type: date }, { name: active, type: bool }, { name: price, type: "decimal(10,2)" }',
+    '{ name: day, type: date }, { name: active, type: bool }, { name: price, type: "decimal(10,2)" }, { name: at, type: date_time }',
+    "{ type: output, name: more, input: orders, config: { name: more, type: json, path: out/more.json } }",
     "{ type: output, name: list, input: orders, config: { name: list, type: csv, path: out/list.csv } }",
 ).replace("name: shop }", 'name: shop, date_formats: ["%d.%m.%Y"] }')
 
@@ -203,18 +204,18 @@ def test_a_key_is_read_as_its_columns_are_whoever_says_it(tmp_path: Path) -> Non
     """Of the values of the key neither the erasure that goes on nor a later search looks for yes and no, and both find the others."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", TYPED)
-    folder.write("in/orders.csv", "id,customer,day,active,price\n1,annabella,17.03.2026,true,12.50\n2,benjamin,18.03.2026,true,5\n")
+    folder.write("in/orders.csv", "id,customer,day,active,price,at\n1,annabella,17.03.2026,true,12.50,2026-03-17T08:15:00+02:00\n2,benjamin,18.03.2026,true,5,2026-03-17T08:15:00Z\n")
     folder.run()
     pipeline = str(folder.path / "pipeline.yaml")
-    for words in (["day=17.03.2026"], ["day=2026-03-17"], ["price=12.5"], ["price=012.50", "--key", "active=yes"]):
+    for words in (["day=17.03.2026"], ["day=2026-03-17"], ["price=12.5"], ["price=012.50", "--key", "active=yes"], ["at=2026-03-17 06:15:00"]):
         code, out, said = command("erase", pipeline, "--check", "--key", *words, "--format", "jsonl")
-        assert (code, '{"file":"out/list.csv"}' in out) == (5, True), words
+        assert (code, *(f'{{"file":"out/{file}"}}' in out for file in ("list.csv", "more.json"))) == (5, True, True), words
         assert ("true and false are everywhere: active" in said) == ("active=yes" in words)
-    folder.write("in/orders.csv", "id,customer,day,active,price\n2,benjamin,18.03.2026,true,5\n")
+    folder.write("in/orders.csv", "id,customer,day,active,price,at\n2,benjamin,18.03.2026,true,5,2026-03-17T08:15:00Z\n")
     left = folder.path / ".errata/shop/identities/kept.json"
     left.parent.mkdir()
     left.write_text('{"name": "annabella"}')
-    wanted = replace(ANNA, key={"day": "17.03.2026", "active": "1", "price": "12.500"})
+    wanted = replace(ANNA, key={"day": "17.03.2026", "active": "1", "price": "12.500", "at": "2026-03-17T06:15:00.000"})
     assert folder.load().erase(wanted, SAIL).proof["found"] == 1  # type: ignore[index]
     left.unlink()
     log = folder.path / ".errata/shop/run.log"

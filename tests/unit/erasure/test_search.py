@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from errata.erasure.other_files import clear
-from errata.erasure.output_cells import cells_of
+from errata.erasure.output_cells import texts_of
 from errata.erasure.search import Search
 from errata.erasure.values import Values
 from operators.output.config import OutputConfig
@@ -157,7 +157,7 @@ def test_short_values_in_lists_and_maps_are_compared_with_the_ones_of_others() -
     assert found.holding(pl.Series("more", ['{"c": [8]}', '{"c": 88}', "8"]), whole=True).to_list() == [True, False, True]
     found.without(found.found_in(pl.DataFrame({"tags": [["x"]], "more": [{"a": 7, "b": [9.0]}]})))
     assert found.cells == {"tags": {"y"}, "more": {"8"}}
-    cells = cells_of(b'[{"tags": ["y"], "more": {"deep": 8.0}}]', OutputConfig(name="out", type="json", path="out.json"))
+    cells = texts_of(b'[{"tags": ["y"], "more": {"deep": 8.0}}]', OutputConfig(name="out", type="json", path="out.json"))
     assert cells is not None
     assert Search(found).in_columns([one for one in cells if one.name == "more"])
 
