@@ -32,6 +32,7 @@ from errata.state.triage_events import TRIAGE
 from storage import durable
 from storage.durable import undoing
 from storage.errors import EngineUnavailable, LedgerMoved, Overtaken, StorageError
+from storage.process_folders import purge
 from storage.state.entry import CARRIED, Entry, chained
 from storage.state.integrity import anchor_ledger, require_ledger, seal_tables, seal_whole
 from storage.state.ledger import Ledger
@@ -100,6 +101,7 @@ class Epoch:
                 if taken_over:
                     Ledger(pipeline.state.ledger).fence(name)
                 known = protected or ProtectedFiles(pipeline.plan, pipeline.state)
+                purge()
                 epoch = cls(pipeline, options, held, pipeline.prior(), name, started, known)
                 epoch._require_intact()
                 if taken_over:

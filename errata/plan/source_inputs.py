@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -12,9 +10,9 @@ from typing import cast
 from errata.core.failures import StorageFailed
 from errata.plan.plan import Node, Plan
 from operators.source.node import SourceNode
-from storage.at_exit import at_exit
 from storage.files.discovery import FileQuery, FileStat, discover
 from storage.formats import FormatError
+from storage.process_folders import temporary_folder
 from storage.state.location import State
 
 
@@ -72,6 +70,4 @@ def fetched_below(state: State) -> Path:
 
 @cache
 def _of_this_process() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="errata-fetched-"))
-    at_exit(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    return temporary_folder("fetched")

@@ -13,6 +13,7 @@ from changelog.frames import told
 from changelog.lazy_imports import F, pa
 from storage.durable import undoing
 from storage.engines.plain_paths import engine_uri
+from storage.process_folders import files_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,7 +95,7 @@ def frame_from_file(session: Callable[[], SparkSession], table: pa.Table, folder
     Args:
         session: Returns the session; not called where the result is None.
         table: The rows.
-        folder: Folder for the file. None: the folder for temporary files.
+        folder: Folder for the file. None: the process's folder for temporary files.
     """
     import pyarrow.parquet as pq
 
@@ -102,7 +103,7 @@ def frame_from_file(session: Callable[[], SparkSession], table: pa.Table, folder
     typed = [at for at, kind in enumerate(given.schema.types) if not pa.types.is_null(kind)]  # a file has no column of nothing but nulls
     if not typed:
         return None
-    handle, path = tempfile.mkstemp(prefix="errata-rows-", suffix=".parquet", dir=folder)
+    handle, path = tempfile.mkstemp(prefix="errata-rows-", suffix=".parquet", dir=folder or files_folder())
     with undoing(partial(_remove, path)):
         with os.fdopen(handle, "wb") as file:
             pq.write_table(given.select(typed).rename_columns([f"c{at}" for at in typed]), file, compression="none", write_statistics=False)  # statistics leave NaN out

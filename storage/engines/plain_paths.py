@@ -2,14 +2,13 @@
 
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import Callable
 from hashlib import blake2b
 from pathlib import Path
 from typing import TypeAlias
 
-from storage.at_exit import at_exit
+from storage.process_folders import temporary_folder
 from storage.uris import is_local
 
 __all__ = ["engine_uri"]
@@ -66,9 +65,7 @@ def _alias(folder: str) -> str:
 
 
 def _linked(folder: str) -> str:
-    place = tempfile.mkdtemp(prefix="errata-links-", dir=_links())
-    at_exit(shutil.rmtree, place, ignore_errors=True)
-    link = Path(place, blake2b(folder.encode(), digest_size=8).hexdigest())
+    link = temporary_folder("links", _links()) / blake2b(folder.encode(), digest_size=8).hexdigest()
     link.symlink_to(folder, target_is_directory=True)
     return str(link)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from storage.at_exit import at_exit
 from storage.engines.base import Engine
 from storage.engines.choice import EngineChoice, decided, has_session
-from storage.engines.spill import own_folder, remove_folders
+from storage.process_folders import remove_spilled, spill_folder
 
 __all__ = ["engine", "stop_engines"]
 
@@ -43,7 +43,7 @@ def _made(choice: EngineChoice) -> Engine:
         from storage.engines.spark.remote import RemoteSpark
 
         return RemoteSpark(choice.remote, choice.patience)
-    choice = replace(choice, spill=own_folder(choice.spill)) if choice.spill else choice
+    choice = replace(choice, spill=spill_folder(choice.spill)) if choice.spill else choice
     if choice.kind == "sail":
         from storage.engines.sail import Sail
 
@@ -61,7 +61,7 @@ def stop_engines() -> None:
         _engines.clear()
     for one in ending:
         one.stop()
-    remove_folders()
+    remove_spilled()
 
 
 at_exit(stop_engines)

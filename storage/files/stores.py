@@ -18,7 +18,6 @@ from functools import cache
 from io import RawIOBase
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from shutil import rmtree
 from typing import IO, Any, Final, NamedTuple, Protocol, cast
 from uuid import uuid4
 
@@ -26,9 +25,9 @@ from blake3 import blake3
 from typing_extensions import override
 
 from storage import durable
-from storage.at_exit import at_exit
 from storage.errors import StorageError
 from storage.files.errors import Buffer
+from storage.process_folders import temporary_folder
 from storage.stores.client import PART_BYTES, Changed, Occupied
 from storage.stores.places import ObjectPath, Place
 
@@ -420,6 +419,4 @@ def _object(place: Place) -> ObjectPath:
 @cache
 def _folder() -> Path:
     """The folder for outputs that wait for the commit; it goes when the process ends."""
-    folder = Path(tempfile.mkdtemp(prefix="errata-objects-"))
-    at_exit(rmtree, folder, ignore_errors=True)
-    return folder
+    return temporary_folder("objects")

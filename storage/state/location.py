@@ -2,13 +2,12 @@
 
 import re
 import shutil
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from storage import durable
-from storage.at_exit import at_exit
 from storage.errors import ConnectionFault, StorageError
+from storage.process_folders import temporary_folder
 from storage.stores.client import Bucket, bucket_of
 from storage.stores.connections import StoreConnection, Stores, of_environment
 from storage.uris import is_local, settings_refused
@@ -124,6 +123,4 @@ def _under(place: str, base: Path, pipeline: str) -> str:
 
 def temporary_state(pipeline: str) -> State:
     """Return a state in a new temporary folder, removed by `forget` or at the end of the process."""
-    folder = tempfile.mkdtemp(prefix="errata-")
-    at_exit(shutil.rmtree, folder, ignore_errors=True)
-    return State(f"{folder}/{pipeline}")
+    return State(f"{temporary_folder('state')}/{pipeline}")

@@ -25,6 +25,7 @@ from storage.engines.spark.jobs import SparkEngine
 from storage.engines.spark.user_jars import UserJars, user_jars
 from storage.engines.waiting import ExecutorWatch
 from storage.errors import EngineUnavailable
+from storage.process_folders import temporary_folder
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -67,7 +68,7 @@ class Spark(SparkEngine):
         if java is None:
             raise EngineUnavailable.no_java(_what_was_found())
         jars = delta_jars(java)
-        self._scratch = Path(tempfile.mkdtemp(prefix="errata-spark-"))
+        self._scratch = temporary_folder("spark")
         given = user_jars(spark_home())
         kept = archive(java, f"{spark_home()} {jars} {dict(given.settings) or ''} connect")
         token = str(uuid4())

@@ -8,8 +8,8 @@ from decimal import Decimal
 from functools import partial
 from io import BytesIO
 from math import isfinite
+from pathlib import Path
 from shutil import rmtree
-from tempfile import mkdtemp
 from typing import Any
 from weakref import finalize
 
@@ -21,6 +21,7 @@ from storage.files.errors import OutputError
 from storage.formats.base import Column, Session, WritePlan
 from storage.formats.xlsx.options import XlsxWriteOptions
 from storage.formats.xlsx.places import COLUMNS, ROWS, column_letters
+from storage.process_folders import temporary_folder
 from storage.values.decimals import decimal_type, plain_digits
 from storage.values.text import float_text, plain_numbers, time_text
 from storage.values.types import base_type, is_dynamic
@@ -46,8 +47,8 @@ class XlsxSession(Session):
             raise OutputError(f"E623: {len(plan.columns):,} columns, where a sheet has {COLUMNS:,}: exclude some")
         self._plan, self._options = plan, options
         self._bytes = BytesIO()
-        folder = mkdtemp(prefix="errata-xlsx-")
-        self._book = xlsxwriter.Workbook(self._bytes, {"constant_memory": True, "tmpdir": folder})
+        folder = temporary_folder("xlsx")
+        self._book = xlsxwriter.Workbook(self._bytes, {"constant_memory": True, "tmpdir": str(folder)})
         self._book.set_properties({"created": CREATED})
         self._sheet = self._book.add_worksheet(sheet)
         self._discard = finalize(self, _discard, folder, self._sheet)
@@ -152,7 +153,7 @@ class XlsxSession(Session):
         self._widths[at] = max(self._widths[at], width)
 
 
-def _discard(folder: str, sheet: Any) -> None:
+def _discard(folder: Path, sheet: Any) -> None:
     """Remove the temporary files of a workbook, finished or not."""
     sheet.row_data_fh.close()
     rmtree(folder, ignore_errors=True)

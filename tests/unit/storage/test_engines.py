@@ -170,7 +170,7 @@ def test_rows_that_are_long_together_come_back(sail: Engine) -> None:
 def test_rows_that_are_too_long_for_a_message_go_to_the_engine(sail: Engine) -> None:
     """140 MB in columns whose names no file accepts. Their file lasts as long as a frame needs it."""
     folder = Path(tempfile.gettempdir())
-    before = set(folder.glob("errata-rows-*"))
+    before = set(folder.glob("errata-files-*/errata-rows-*"))
     times, numbers = [datetime(2026, 1, 1, tzinfo=UTC), None, None], [float("nan"), 1.0, 1.0]
     text = pa.array(["x" * (1 << 20)] * 138 + [None, ""])
     rows = pa.table({"Id": [*range(140)], "id": text, "a.b `c`": [b"\x00"] * 140, "": pa.array([*times, *[None] * 137], pa.timestamp("us", "UTC")), "f": [*numbers, *[1.0] * 137]})
@@ -180,7 +180,7 @@ def test_rows_that_are_too_long_for_a_message_go_to_the_engine(sail: Engine) -> 
     found = sail.to_arrow(chosen).sort_by("Id")
     assert found.drop_columns("f").equals(rows.slice(0, 3).drop_columns("f"))
     assert str(found["f"].to_pylist()) == str(numbers)
-    [made] = set(folder.glob("errata-rows-*")) - before
+    [made] = set(folder.glob("errata-files-*/errata-rows-*")) - before
     assert stat.S_IMODE(made.stat().st_mode) == 0o600
     del chosen
     gc.collect()
@@ -194,7 +194,7 @@ def test_the_file_of_large_rows_may_lie_in_a_folder_of_any_name(sail: Engine, tm
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     frame = frame_from_file(lambda: sail.session, ROWS, folder if named else None)
     assert frame is not None
-    assert len(list(folder.glob("errata-rows-*"))) == 1
+    assert len(list(folder.rglob("errata-rows-*"))) == 1
     assert sail.to_arrow(frame).equals(ROWS)
 
 
