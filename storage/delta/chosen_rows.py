@@ -1,6 +1,7 @@
 """Some rows of a Delta table on the driver, chosen file by file by the values of few columns.
 
-Many scattered rows lie in nearly every page. Polars decodes whole columns in less time than a query needs to test many conditions.
+Many scattered rows lie in nearly every page. Polars tests the values of few columns in one pass and decodes the other columns where these fit, in less time than a query
+needs to test many conditions.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import itemgetter, or_
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from changelog.columns import EPOCH
 from changelog.lazy_imports import np, pa, pl
@@ -34,7 +35,6 @@ __all__ = ["Choice", "FileSpans", "InRanges", "InSpans", "InValues", "chosen_row
 
 
 _ANY: Final = (-(1 << 63), (1 << 63) - 1)
-_ENDS: Final[tuple[Literal["left", "right"], ...]] = ("left", "right")
 
 
 class Choice(Protocol):
@@ -46,6 +46,9 @@ class Choice(Protocol):
 
     def may_choose(self, bounds: Bounds) -> bool:
         """Return whether a file may have such rows, by the lowest and highest values of columns, where known."""
+
+    def near(self, bounds: Bounds) -> pl.Expr:
+        """Return a quick test that all chosen rows of a file with these bounds pass, and few others."""
 
     def mask(self, rows: pl.DataFrame) -> Mask:
         """Return which rows are chosen."""
@@ -70,6 +73,10 @@ class InRanges:
         low, high = bounds[self.column]
         first = bisect_right(self.ranges, low, key=itemgetter(1))  # the first range that ends behind the lowest value
         return first < len(self.ranges) and self.ranges[first][0] <= high
+
+    def near(self, bounds: Bounds) -> pl.Expr:
+        """Return whether a value lies between the first range's begin and the last range's end."""
+        return pl.col(self.column).is_between(self.ranges[0][0], self.ranges[-1][1])
 
     def mask(self, rows: pl.DataFrame) -> Mask:
         """Return the rows within the ranges. In a sorted file the ends of the ranges are looked up, else each value."""
@@ -101,13 +108,14 @@ class InValues:
         first = bisect_left(self.values, low)
         return first < len(self.values) and self.values[first] <= high
 
+    def near(self, bounds: Bounds) -> pl.Expr:
+        """Return whether a row has one of the values."""
+        low, high = (0, len(self.values)) if self.column not in bounds else (bisect_left(self.values, bounds[self.column][0]), bisect_right(self.values, bounds[self.column][1]))
+        return pl.col(self.column).is_in(pl.Series(self.values[low:high], dtype=pl.Binary).implode())
+
     def mask(self, rows: pl.DataFrame) -> Mask:
-        """Return the rows with one of the values. In a sorted file the values are looked up, else each row's value is."""
-        found, wanted = rows[self.column], pl.Series(self.values, dtype=pl.Binary)
-        if found.is_sorted():
-            first, behind = (found.search_sorted(wanted, side).to_numpy().astype(np.int64) for side in _ENDS)
-            return _between(first, behind, len(found))
-        chosen: Mask = found.is_in(wanted.implode()).fill_null(value=False).to_numpy().copy()
+        """Return the rows with one of the values."""
+        chosen: Mask = rows[self.column].is_in(pl.Series(self.values, dtype=pl.Binary).implode()).fill_null(value=False).to_numpy().copy()
         return chosen
 
 
@@ -131,6 +139,16 @@ class FileSpans:
         """Return whether a span meets the bounds of epochs and rows."""
         (oldest, newest), (low, high) = (bounds.get(name, _ANY) for name in (EPOCH, "_row"))
         return bool(((self.epochs >= oldest) & (self.epochs <= newest) & (self.first <= high) & (self.last >= low)).any())
+
+    def rows(self, bounds: Bounds) -> NDArray[np.int64]:
+        """Return the numbers of the rows within the spans and the bounds."""
+        low, high = bounds.get("_row", _ANY)
+        own = (self.first <= high) & (self.last >= low)
+        first = np.maximum(self.first[own], low)
+        counts = np.minimum(self.last[own], high) - first + 1
+        ends = np.cumsum(counts)
+        numbers: NDArray[np.int64] = np.arange(ends[-1] if len(ends) else 0) + np.repeat(first - ends + counts, counts)
+        return numbers
 
     def mask(self, rows: pl.DataFrame) -> Mask:
         """Return the rows within the spans."""
@@ -158,6 +176,10 @@ class InSpans:
     def may_choose(self, bounds: Bounds) -> bool:
         """Return whether a span meets the bounds."""
         return any(file.may_choose(bounds) for file in self.files)
+
+    def near(self, bounds: Bounds) -> pl.Expr:
+        """Return whether a row has the number of one within the spans."""
+        return pl.col("_row").is_in(pl.Series(np.unique(np.concatenate([file.rows(bounds) for file in self.files]))).implode())
 
     def mask(self, rows: pl.DataFrame) -> Mask:
         """Return the rows within the spans."""
@@ -194,13 +216,17 @@ class _File:
         """Return the chosen rows in the columns of a schema. A column that the file lacks is null."""
         try:
             content = self._content()
-            if not choice.may_choose(_bounds(content(), choice.columns)):
+            bounds = _bounds(content(), choice.columns)
+            if not choice.may_choose(bounds):
                 return schema.empty_table()
-            there = list(pl.read_parquet_schema(content()))
-            seen = _polars(content(), there, [*dict.fromkeys([EPOCH, *choice.columns])])
+            tested = [*dict.fromkeys([EPOCH, *choice.columns])]
+            rows = self._near(content, schema, choice.near(bounds), tested)
+            seen = pl.DataFrame({name: rows.column(name) for name in tested})
             mask = choice.mask(seen)
             mask &= True if last_epoch is None else (seen[EPOCH] <= last_epoch).to_numpy()
-            return self._decoded(content, there, schema, mask, seen) if mask.any() else schema.empty_table()
+            found = plain(rows.filter(pa.array(mask)))
+            columns = [found.column(one.name).cast(one.type) if one.name in found.column_names else pa.nulls(found.num_rows, one.type) for one in schema]
+            return pa.Table.from_arrays(columns, schema=schema)
         except (pl.exceptions.PolarsError, pa.ArrowInvalid) as problem:
             raise OSError(f"{self.file.path}: {problem}") from problem
 
@@ -212,21 +238,16 @@ class _File:
         data = self.files.content(self.file)
         return lambda: io.BytesIO(data)
 
-    def _decoded(self, content: Callable[[], Any], there: Sequence[str], schema: pa.Schema, mask: Mask, seen: pl.DataFrame) -> pa.Table:
-        names = [name for name in schema.names if name in there]
+    def _near(self, content: Callable[[], Any], schema: pa.Schema, near: pl.Expr, tested: Sequence[str]) -> pa.Table:
+        """Return the rows that pass a quick test, or more, in the columns of a schema that the file has and in those that are tested."""
+        places = {name: place for place, name in enumerate(pl.read_parquet_schema(content()))}
+        names = [*dict.fromkeys([*(name for name in schema.names if name in places), *tested])]
         if any(pa.types.is_timestamp(kind) for kind in schema.types):  # Spark writes nanoseconds, which end in the year 2262
             import pyarrow.parquet as pq
 
-            rows = pq.ParquetFile(content(), coerce_int96_timestamp_unit="us").read(names).filter(pa.array(mask))
-        else:
-            chosen = np.flatnonzero(mask)
-            first, last = int(chosen[0]), int(chosen[-1]) + 1
-            others = _polars(content(), there, [name for name in names if name not in seen.columns], (first, last)).filter(mask[first:last])
-            known = seen.filter(mask)
-            rows = pa.table({name: (known if name in known.columns else others)[name].to_arrow() for name in names})
-        found = plain(rows)
-        columns = [found.column(one.name).cast(one.type) if one.name in names else pa.nulls(found.num_rows, one.type) for one in schema]
-        return pa.Table.from_arrays(columns, schema=schema)
+            return pq.ParquetFile(content(), coerce_int96_timestamp_unit="us").read(names)
+        rows = pl.scan_parquet(content(), glob=False, parallel="prefiltered").filter(near)
+        return rows.select(pl.nth(*(places[name] for name in names))).collect().to_arrow()  # by places, because Polars reads some names as patterns
 
 
 def _bounds(content: Any, names: Sequence[str]) -> dict[str, tuple[Any, Any]]:
@@ -240,17 +261,3 @@ def _bounds(content: Any, names: Sequence[str]) -> dict[str, tuple[Any, Any]]:
         if told and all(one is not None and one.has_min_max for one in told):
             found[name] = min(one.min for one in told), max(one.max for one in told)
     return found
-
-
-def _polars(content: Any, there: Sequence[str], names: Sequence[str], bounds: tuple[int, int] | None = None) -> pl.DataFrame:
-    """Return columns of a file. They are chosen by their places, because Polars reads some names as patterns.
-
-    Args:
-        content: The file.
-        there: Its columns.
-        names: The wanted ones.
-        bounds: The first row and the one behind the last row; pages beyond them are not decoded. None: all rows.
-    """
-    places = {name: place for place, name in enumerate(there)}
-    rows = pl.scan_parquet(content, glob=False).select(pl.nth(*(places[name] for name in names)))
-    return (rows if bounds is None else rows.slice(bounds[0], bounds[1] - bounds[0])).collect()

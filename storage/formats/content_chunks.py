@@ -37,8 +37,6 @@ RECORDS = 128
 """Records of an average chunk."""
 LEAST = 16
 """Records of the smallest chunk; only the last chunk of a file may have fewer."""
-AHEAD, FARTHEST = 32, 4096
-"""Known chunks whose places are hashed at once, at least and at most: half as many again as there were between the last two new chunks, then twice as many each time."""
 _RESIDENT = 64 << 20
 """Bytes of a mapped file that stay in memory, about."""
 _WORD = 8
@@ -187,22 +185,6 @@ class KnownChunks:
     salt: int
 
 
-class _Ahead(NamedTuple):
-    """Hashes at the places where known chunks would follow each other.
-
-    Args:
-        shift: by how much the places are behind those in a file of known chunks alone
-        first: the number of the first known chunk
-        bounds: where each place begins, then where the last one ends
-        digests: the hashes
-    """
-
-    shift: int
-    first: int
-    bounds: Positions
-    digests: RecordHashes
-
-
 @dataclass
 class _Walk:
     """A walk through a file from one known chunk to the next. Where a chunk is new, it looks for the place where known chunks go on.
@@ -226,92 +208,58 @@ class _Walk:
     starts: list[int]
     rows: list[int] = field(default_factory=lambda: [1])
     met: list[int] = field(default_factory=list)
-    fresh: list[RecordHashes] = field(default_factory=list)
+    fresh: list[int] = field(default_factory=list)
     bounds: dict[int, Positions] = field(default_factory=dict)
-    _gap: int = 0
-    """Known chunks between the last two new ones."""
-    _ahead: _Ahead = field(default_factory=lambda: _Ahead(0, 0, np.zeros(1, np.int64), np.empty(0, np.uint64)))
 
     def found(self) -> bool:
         """Go through the file. Return False where many chunks are new, or it has to be looked at as a whole."""
-        number, least, early = 0, 0, len(self.known.digests) * _EARLY
-        while True:
-            passed = self._pass(number)
-            self._gap = passed - number
-            number, least = passed, passed if passed > number else least
-            if self.starts[-1] == len(self.data):
-                return bool(self.met)
-            chunk = self._new_chunk(number) if len(self.fresh) <= _MOST_NEW * max(number, early) else None
-            if chunk is None:
-                return False
-            digest = self._digest(number, chunk)
-            self.bounds[len(self.met)] = chunk
-            self.fresh.append(digest)
-            self._add(chunk[-1:], [len(chunk) - 1], [-1])
-            met = self._places.get(int(digest[0]), -1)
-            number = met + 1 if met >= least else number + 1
-            least = number if met >= least else least
+        number, least, early = 0, 0, len(self._digests) * _EARLY
+        with memoryview(self.data) as view:
+            while True:
+                passed = self._pass(view, number)
+                number, least = passed, passed if passed > number else least
+                if self.starts[-1] == len(view):
+                    return bool(self.met)
+                chunk = self._new_chunk(number) if len(self.fresh) <= _MOST_NEW * max(number, early) else None
+                if chunk is None:
+                    return False
+                start, end = chunk[[0, -1]].tolist()
+                digest = record_hashes.of_chunk(view[start:end], self.seed)
+                self.bounds[len(self.met)] = chunk
+                self.fresh.append(digest)
+                self._add([end - start], [len(chunk) - 1], [-1])
+                met = self._places.get(digest, -1)
+                number = met + 1 if met >= least else number + 1
+                least = number if met >= least else least
 
     def hashes(self, seed: int | None) -> Hashes:
         """The hashes of the chunks found, and of the records of new ones. `seed`: the seed of the hashes of records; None where nobody wants them."""
         met = np.array(self.met, np.int64)
-        met[met < 0] = len(self.known.digests) + np.arange(len(self.fresh))
-        return Hashes(np.concatenate([self.known.digests, *self.fresh])[met], None if seed is None else self._of_records(seed))
+        met[met < 0] = len(self._digests) + np.arange(len(self.fresh))
+        return Hashes(np.concatenate([self.known.digests, np.array(self.fresh, np.uint64)])[met], None if seed is None else self._of_records(seed))
 
     def _of_records(self, seed: int) -> pa.Array:
         """The hashes of the records of new chunks."""
         runs = list(self.bounds.values())
         return record_hashes.by_chunk(record_hashes.of_runs(self.data, runs, seed), np.array([len(run) - 1 for run in runs], np.int64))
 
-    def _pass(self, number: int) -> int:
+    def _pass(self, view: memoryview, number: int) -> int:
         """Pass over known chunks from one number on. Return the number of the first one that is not there."""
-        known = self.known
-        while number < len(known.digests):
-            ahead = self._look_ahead(number)
-            found, bounds = ahead.digests[number - ahead.first :], ahead.bounds[number - ahead.first :]
-            if number + len(found) == len(known.digests) and bounds[-1] != len(self.data):  # nothing but the end of the file may follow the last one
-                found = found[:-1]
-            if not len(found):
-                return number
-            differs = found != known.digests[number : number + len(found)]
-            same = int(differs.argmax()) if differs.any() else len(found)
-            self._add(bounds[1 : same + 1], known.records[number : number + same].tolist(), range(number, number + same))
-            number += same
-            if same < len(found):
-                return number
+        sizes, digests, whole, last = self._sizes, self._digests, len(view), len(self._digests) - 1
+        first, at = number, self.starts[-1]
+        kept = at + _RESIDENT
+        while number <= last:
+            end = at + sizes[number]
+            if end > whole or (number == last and end < whole):  # nothing but the end of the file may follow the last one
+                break
+            if record_hashes.of_chunk(view[at:end], self.seed) != digests[number]:
+                break
+            if end > kept:
+                release_pages(self.data)
+                kept = end + _RESIDENT
+            at, number = end, number + 1
+        self._add(sizes[first:number], self._records[first:number], range(first, number))
         return number
-
-    def _look_ahead(self, number: int) -> _Ahead:
-        """The hashes at the places of known chunks from one on, if it begins here."""
-        shift, last = self.starts[-1] - int(self._ends[number]), self._ahead
-        if last.shift != shift or not last.first <= number < last.first + len(last.digests):
-            grown = last.shift == shift and number == last.first + len(last.digests)
-            bounds = self._places_of(number, shift, max(AHEAD, min(2 * len(last.digests), FARTHEST)) if grown else self._first_count)
-            self._ahead = _Ahead(shift, number, bounds, _digests(self.data, bounds, self.seed))
-        return self._ahead
-
-    @property
-    def _first_count(self) -> int:
-        """How many known chunks are hashed at once behind a new one: half as many again as lay between the last two."""
-        return min(max(AHEAD, self._gap + self._gap // 2), FARTHEST)
-
-    def _places_of(self, number: int, shift: int, count: int) -> Positions:
-        """Where some known chunks would begin if they moved by `shift` bytes from their places in a file of known chunks alone, then where the last one would end."""
-        bounds = self._ends[number : number + count + 1] + shift
-        return bounds[bounds <= len(self.data)]
-
-    def _digest(self, number: int, chunk: Positions) -> RecordHashes:
-        """The hash of a new chunk in the place of a known one. Where its size differs, the places behind it are hashed with it."""
-        start, stop = chunk[[0, -1]].tolist()
-        ahead, at = self._ahead, number - self._ahead.first
-        if 0 <= at < len(ahead.digests) and ahead.bounds[at : at + 2].tolist() == [start, stop]:
-            return ahead.digests[at : at + 1]
-        number = min(number + 1, len(self.known.digests))
-        shift = stop - int(self._ends[number])
-        bounds = self._places_of(number, shift, self._first_count)
-        digests = _digests(self.data, np.concatenate([[start], bounds]), self.seed)
-        self._ahead = _Ahead(shift, number, bounds, digests[1:])
-        return digests[:1]
 
     def _new_chunk(self, number: int) -> Positions | None:
         """Where the records of the chunk that begins here begin, and the last one ends; None where no record follows or the chunk is too large.
@@ -320,7 +268,7 @@ class _Walk:
             number: the known chunk that is not here: this may be its new version
         """
         at, end, words = self.starts[-1], len(self.data), _words(self.data)
-        size = int(self.known.sizes[number]) + _SLACK if number < len(self.known.sizes) else self._window
+        size = self._sizes[number] + _SLACK if number < len(self._sizes) else self._window
         while size <= CHUNK_BYTES:
             stop = min(at + size, end)
             starts = self.reader.starts_within(self.data, at, stop)
@@ -335,30 +283,36 @@ class _Walk:
             size = max(size * _WIDER, self._window)
         return None
 
-    def _add(self, ends: Positions, records: Sequence[int], met: Iterable[int]) -> None:
-        """Add chunks behind the last one: where each ends, the number of its records, and its number among the known ones."""
-        if not len(ends):
-            return
-        if int(ends[-1]) // _RESIDENT > self.starts[-1] // _RESIDENT:
-            release_pages(self.data)
-        self.starts += ends.tolist()
+    def _add(self, sizes: Sequence[int], records: Sequence[int], met: Iterable[int]) -> None:
+        """Add chunks behind the last one: the bytes and the records of each, and its number among the known ones."""
+        self.starts += [*accumulate(sizes, initial=self.starts[-1])][1:]
         self.rows += [*accumulate(records, initial=self.rows[-1])][1:]
         self.met += met
 
     @cached_property
     def _window(self) -> int:
         """Bytes in which the end of a new chunk is looked for first."""
-        return _WINDOW * max(int(self._ends[-1]) // max(len(self.known.sizes), 1), _WORD)
+        return _WINDOW * max(sum(self._sizes) // max(len(self._sizes), 1), _WORD)
 
     @cached_property
-    def _ends(self) -> Positions:
-        """Where each known chunk would begin in a file of known chunks alone, then where the last one would end."""
-        return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.known.sizes)])
+    def _sizes(self) -> list[int]:
+        """The bytes of each known chunk."""
+        return self.known.sizes.tolist()
+
+    @cached_property
+    def _records(self) -> list[int]:
+        """The number of records of each known chunk."""
+        return self.known.records.tolist()
+
+    @cached_property
+    def _digests(self) -> list[int]:
+        """The hash of each known chunk."""
+        return self.known.digests.tolist()
 
     @cached_property
     def _places(self) -> dict[int, int]:
         """The last number of each known chunk, by its hash."""
-        return {digest: number for number, digest in enumerate(self.known.digests.tolist())}
+        return {digest: number for number, digest in enumerate(self._digests)}
 
 
 def chunks_of(reader: Reader, path: Place, name: str, known: KnownChunks | None = None, *, by_record: bool = False) -> ContentChunks | None:
@@ -481,13 +435,14 @@ def _bounds(words: Words, pieces: Iterable[_Seen], begin: int, end: int) -> tupl
 
 
 def _digests(data: Buffer, bounds: Positions, seed: int) -> RecordHashes:
-    """The hashes of parts of a file that follow each other. `bounds`: where each begins, then where the last one ends."""
-    found, first = [np.empty(0, np.uint64)], 0
-    while first < len(bounds) - 1:
-        behind = max(int(np.searchsorted(bounds, bounds[first] + _RESIDENT)), first + 1)
-        some = bounds[first : behind + 1]
-        found.append(record_hashes.of_run(data, some, seed))
-        if behind < len(bounds) - 1:
-            release_pages(data)
-        first = behind
-    return np.concatenate(found)
+    """The hashes of chunks that follow each other. `bounds`: where each begins, then where the last one ends."""
+    found, start = list[int](), int(bounds[0])
+    kept = start + _RESIDENT
+    with memoryview(data) as view:
+        for end in bounds[1:].tolist():
+            found.append(record_hashes.of_chunk(view[start:end], seed))
+            if end > kept:
+                release_pages(data)
+                kept = end + _RESIDENT
+            start = end
+    return np.array(found, np.uint64)

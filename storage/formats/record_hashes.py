@@ -1,6 +1,7 @@
 """Hashes of the records and the chunks of a file, from their bytes. They tell which chunks changed, and which of their records, so that no others are parsed.
 
-Polars computes the hashes as quickly as memory is read. They are compared only with hashes of the same salt, which nobody knows who writes the file.
+All are XXH3, computed as quickly as memory is read: those of records by Polars, many at once, and those of chunks one by one, where a walk needs each before the next.
+They are compared only with hashes of the same salt, which nobody knows who writes the file.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from blake3 import blake3
+from xxhash import xxh3_64_intdigest
 
 from changelog.lazy_imports import np, pa, pl
 from storage.files.errors import Buffer
@@ -45,8 +47,13 @@ def seed_of(salt: int, reading: bytes, number: int) -> int:
     return int.from_bytes(blake3(facts).digest(WIDTH), "little")
 
 
+def of_chunk(content: memoryview, seed: int) -> int:
+    """Return the hash of a chunk's bytes."""
+    return xxh3_64_intdigest(content, seed)
+
+
 def of_run(data: Buffer, bounds: Positions, seed: int) -> RecordHashes:
-    """Return the hashes of records or chunks that follow each other. `bounds`: where each begins, then where the last one ends."""
+    """Return the hashes of records that follow each other. `bounds`: where each begins, then where the last one ends."""
     if len(bounds) < 2:
         return np.empty(0, np.uint64)
     first = int(bounds[0])

@@ -19,7 +19,6 @@ def small_chunks() -> Iterator[None]:
         patch.setattr(reading, "SMALL_BYTES", 40)
         patch.setattr(content_chunks, "RECORDS", 3)
         patch.setattr(content_chunks, "LEAST", 1)
-        patch.setattr(content_chunks, "AHEAD", 2)
         patch.setattr(listed, "FEW_RANGES", 1)
         patch.setattr(listed, "MOST_CHANGED", 1)
         yield
