@@ -297,17 +297,17 @@ class _Walk:
     @cached_property
     def _sizes(self) -> list[int]:
         """The bytes of each known chunk."""
-        return self.known.sizes.tolist()
+        return list(self.known.sizes.tolist())
 
     @cached_property
     def _records(self) -> list[int]:
         """The number of records of each known chunk."""
-        return self.known.records.tolist()
+        return list(self.known.records.tolist())
 
     @cached_property
     def _digests(self) -> list[int]:
         """The hash of each known chunk."""
-        return self.known.digests.tolist()
+        return list(self.known.digests.tolist())
 
     @cached_property
     def _places(self) -> dict[int, int]:

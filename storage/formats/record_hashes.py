@@ -1,6 +1,6 @@
 """Hashes of the records and the chunks of a file, from their bytes. They tell which chunks changed, and which of their records, so that no others are parsed.
 
-All are XXH3, computed as quickly as memory is read: those of records by Polars, many at once, and those of chunks one by one, where a walk needs each before the next.
+All are XXH3, computed as quickly as memory is read. Polars hashes many records in one call. A chunk takes a call of its own: a walk through a file needs each hash before the next.
 They are compared only with hashes of the same salt, which nobody knows who writes the file.
 """
 
