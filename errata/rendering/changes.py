@@ -1,4 +1,4 @@
-"""Changed rows for people: the values that changed, old and new, apart from those that did not."""
+"""Changed rows for people: the values that changed, old and new, apart from what stayed."""
 
 from collections.abc import Mapping
 from typing import Any

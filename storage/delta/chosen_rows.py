@@ -239,7 +239,7 @@ class _File:
         return lambda: io.BytesIO(data)
 
     def _near(self, content: Callable[[], Any], schema: pa.Schema, near: pl.Expr, tested: Sequence[str]) -> pa.Table:
-        """Return the rows that pass a quick test, or more, in the columns of a schema that the file has and in those that are tested."""
+        """Return the rows that pass a quick test, or more. They have the tested columns, and what the file has of a schema."""
         places = {name: place for place, name in enumerate(pl.read_parquet_schema(content()))}
         names = [*dict.fromkeys([*(name for name in schema.names if name in places), *tested])]
         if any(pa.types.is_timestamp(kind) for kind in schema.types):  # Spark writes nanoseconds, which end in the year 2262

@@ -9,7 +9,7 @@ from errata.core.failures import Exit
 from errata.core.options import EngineKind
 
 _TABLE = ("what", "verdict", "found")
-"""The columns of a table of text. What to repair is told behind it, in lines of any length."""
+"""The columns of a table of text. Lines of any length behind it say what to repair."""
 
 
 @click.command("doctor", cls=Command)
