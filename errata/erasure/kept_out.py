@@ -5,20 +5,23 @@ The ledger carries the hashes from epoch to epoch. Without the key of erasures n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, Final
 
+import orjson
+
 from changelog.columns import column
 from changelog.keys.spark import key_column
-from changelog.lazy_imports import F, pa, pl
+from changelog.lazy_imports import F, pa, pc, pl
 from changelog.ops import Op
 from changelog.rows import Rows
 from cxl.types.types import Kind
 from errata.erasure.record import KEPT_OUT, keyed_hash, made_key
-from errata.plan.plan import Node
+from errata.erasure.unread_records import NamingColumn, Order, readings, typed
+from errata.plan.plan import Node, Plan
 from operators.core.row_type import key_parts, physical_type
 from operators.source.request import IngestResult
 from storage.state.entry import Entry
@@ -40,17 +43,18 @@ Hashes = Mapping[tuple[str, ...], Sequence[str]]
 class KeptOut:
     """The erased records of a source that stay out. `secret`: what the hashes were made with."""
 
+    plan: Plan
     node: Node
     hashes: Hashes
     secret: str
 
     @classmethod
-    def of(cls, state: State, head: Entry | None, node: Node) -> KeptOut | None:
+    def of(cls, plan: Plan, state: State, head: Entry | None, node: Node) -> KeptOut | None:
         """What the ledger says of a source; None where nothing is kept out."""
         told = {} if head is None else head.counters.get(KEPT_OUT, {}).get(node.name, {})
         if not told:
             return None
-        return cls(node, {tuple(columns.split("\0")): hashes for columns, hashes in told.items()}, secret_of(made_key(state)))
+        return cls(plan, node, {tuple(columns.split("\0")): hashes for columns, hashes in told.items()}, secret_of(made_key(state)))
 
     def condition(self) -> Column:
         """Whether a row of the source is kept out."""
@@ -63,10 +67,15 @@ class KeptOut:
         """Columns by which records are kept out and that the source lacks now."""
         return [name for names in self.hashes for name in names if name not in self.node.operator.output.data]
 
-    def left_out(self, made: IngestResult, warn: Callable[[str], object]) -> tuple[IngestResult, pa.Table | None]:
+    def left_out(self, made: IngestResult, orders: Callable[[], Sequence[Order]], warn: Callable[[str], object]) -> tuple[IngestResult, pa.Table | None]:
         """What a source reads without these records, and the op rows that were left out; None where there are none.
 
-        A record that becomes one of them is retracted. The chunk lists of its files are not kept, since they count the record. `warn` hears of records that cannot be read.
+        A record that becomes one of them is retracted. The chunk lists of its files are not kept, since they count the record.
+
+        Args:
+            made: What the source reads.
+            orders: Gives the columns of the source's files as their cells follow each other; none where cells have no places.
+            warn: Hears of records that cannot be read.
         """
         if made.rows is None:
             return made, None
@@ -75,7 +84,7 @@ class KeptOut:
         out = engine.to_arrow(come.where(F.coalesce(self.condition(), F.lit(False))))
         unread = engine.to_arrow(come.where(_raw().isNotNull())) if "_error" in rows.columns else out.slice(0, 0)
         if unread.num_rows:
-            named = self._named(engine, unread)
+            named = self._named(engine, unread, orders())
             out = pa.concat_tables([out, unread.filter(named)])
             if gone := named.true_count:
                 what = "a record that cannot be read was" if gone == 1 else f"{gone:,} records that cannot be read were"
@@ -90,38 +99,44 @@ class KeptOut:
         kept = _without(rows, marks)
         return replace(made, rows=Rows(engine, frame=kept), lists={}), out
 
-    def _named(self, engine: RowEngine, unread: pa.Table) -> pa.BooleanArray:
-        """Which records that cannot be read have in their text what tells an erased record: a cell or a word of it in each column."""
-        types, met = self.node.operator.output.data, set[bytes]()
-        texts = engine.from_arrow(unread.select(["_key", "_error"])).select("_key", _words(_raw()).alias("__words"))
+    def _named(self, engine: RowEngine, unread: pa.Table, orders: Sequence[Order]) -> pa.BooleanArray:
+        """Which records that cannot be read say in their text what tells an erased record."""
+        texts = [orjson.loads(error)["raw"] for error in unread.column("_error").to_pylist()]
+        met = set[int]()
         for names, hashes in self.hashes.items():
-            if len(names) > _MOST_NAMES or not all(name in types for name in names):
+            if not all(name in self.node.operator.output.data for name in names):
                 continue
-            several = texts
-            for at, name in enumerate(names):
-                several = several.withColumn(f"__word{at}", F.explode("__words"))
-                several = several.withColumn(name, F.col(f"__word{at}").try_cast(physical_type(types[name])))
-            found = several.where(hash_of(self.node, names, self.secret).isin(*hashes)).select("_key").distinct()
-            met |= {bytes(key) for key in engine.to_arrow(found).column("_key").to_pylist()}
-        return pa.array([bytes(key) in met for key in unread.column("_key").to_pylist()], pa.bool_())
+            columns = [NamingColumn.of(self.plan, self.node, name) for name in names]
+            some_unread = reduce(pc.or_, [pc.is_null(unread.column(name)) for name in names]).to_pylist()
+            for found in _in_batches(columns, {at: text for at, text in enumerate(texts) if some_unread[at]}, orders):
+                rows = engine.from_arrow(typed(columns, list(found)))
+                rows = rows.select("__at", *(column(name).cast(physical_type(self.node.operator.output.data[name])).alias(name) for name in names))
+                hits = engine.to_arrow(rows.where(hash_of(self.node, names, self.secret).isin(*hashes)).select("__at")).column("__at").to_pylist()
+                several = list(found.values())
+                met.update(*(several[hit] for hit in hits))
+        return pa.array([at in met for at in range(len(texts))], pa.bool_())
 
 
-_MOST_NAMES: Final = 2
-"""Columns that are looked for together in the text of a record that cannot be read."""
-_MOST_WORDS: Final = 200
-_SEPARATORS: Final = (r"[,;|\t]", r"[,;|\t:=<>{}()\[\]\"']|\s\s+", r"\"")
-"""What separates cells and words of a text, in several ways: of CSV, of JSON and XML, and of quoted cells with separators in them."""
+_MOST_READINGS: Final = 100_000
+"""Readings of texts that are hashed at a time."""
+
+
+def _in_batches(columns: Sequence[NamingColumn], texts: Mapping[int, str], orders: Sequence[Order]) -> Iterator[Mapping[tuple[str, ...], list[int]]]:
+    """The readings of texts by their numbers, each with the numbers of the texts that have it."""
+    found: dict[tuple[str, ...], list[int]] = {}
+    for at, text in texts.items():
+        for reading in readings(columns, text, orders):
+            found.setdefault(reading, []).append(at)
+        if len(found) > _MOST_READINGS:
+            yield found
+            found = {}
+    if found:
+        yield found
 
 
 def _raw() -> Column:
     """The text of a record that cannot be read; null for any other."""
     return F.get_json_object("_error", "$.raw")
-
-
-def _words(text: Column) -> Column:
-    """What may be a value in a text."""
-    parts = F.array_distinct(F.concat(*[F.split(text, separator) for separator in _SEPARATORS], F.split(F.regexp_replace(text, "[\"']", " "), r"\s+")))
-    return F.slice(parts, 1, _MOST_WORDS)
 
 
 def _without(rows: DataFrame, marks: DataFrame) -> DataFrame:

@@ -86,7 +86,7 @@ def _ingest_files(epoch: Epoch, writer: NodeWriter, source: SourceFiles, copies:
         elif delta.ops.get("-R"):
             guard_scopes(epoch.options, source.node, delta, made.standing())
 
-    out = KeptOut.of(epoch.state, epoch.prior, source.node)
+    out = KeptOut.of(epoch.plan, epoch.state, epoch.prior, source.node)
     if out is not None and out.lost:
         epoch.warn(f"source '{name}': erased records were kept out by {', '.join(out.lost)}, which it has no more: they may come back")
     delta, records = ingest(
@@ -150,7 +150,7 @@ def ingest(
     )  # fmt: skip
     _warn_of(warn, _overwritten(intake))
     made = _read(intake) if prior is None or not source.rebuilt else _read_again(source, intake, prior, before or {}, anew=anew)
-    made, out = (made, None) if kept_out is None else kept_out.left_out(made, warn)
+    made, out = (made, None) if kept_out is None else kept_out.left_out(made, lambda: _cell_orders(files, changes), warn)
     delta = _accepted(_store(writer, source.node, made), made)
     if judge is not None:
         judge(delta, made)
@@ -237,6 +237,11 @@ def _remarks(operator: SourceNode, files: FileReader, records: Iterable[FileReco
     for record in records:
         if record.label in read and record.present:
             yield from (f"source '{operator.name}': {record.path}: {text}" for text in files.remarks(record))
+
+
+def _cell_orders(files: FileReader, changes: FileChanges) -> Sequence[Sequence[str]]:
+    """The orders of columns that the files of a source have; none where cells have no places."""
+    return list(dict.fromkeys(files.cell_order(record) for record in changes.now if record.present)) if files.reader.delimited else ()
 
 
 def _with_columns_that_stand(source: SourceFiles, records: Sequence[FileRecord], delta: NodeDelta, *, first: bool) -> tuple[FileRecord, ...]:

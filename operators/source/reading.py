@@ -89,6 +89,10 @@ class FileReader:
         told = replace(record, undeclared=tuple((column.name, column.type) for column in columns))
         return told if self.scope is None else replace(told, filled=self._lacking(record, self.scope))
 
+    def cell_order(self, record: FileRecord) -> tuple[str, ...]:
+        """The names of the columns of a file as the cells of each record follow each other. Only for delimited formats. Raises InputError."""
+        return self.reader.cell_order(buffer_of(self.path(record), record.path), record.path)
+
     def remarks(self, record: FileRecord) -> Sequence[str]:
         """Warnings of the format for a file. Raises InputError."""
         path = self.path(record)

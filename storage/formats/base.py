@@ -297,6 +297,8 @@ class Reader(Generic[OptionsT]):
     """The type of undeclared columns."""
     tells: ClassVar[bool] = False
     """Whether it has remarks on files that were read."""
+    delimited: ClassVar[bool] = False
+    """Whether a record's cells follow each other in the order of the file's columns."""
     library: ClassVar[str] = ""
     """The module that reads the format, where an extra brings it."""
     extra: ClassVar[str] = ""
@@ -335,6 +337,10 @@ class Reader(Generic[OptionsT]):
 
         CSV looks only at the header, self-describing formats at every record. Raises InputError where the policy is reject and there are some.
         """
+        return ()
+
+    def cell_order(self, data: Buffer, name: str) -> tuple[str, ...]:
+        """The names of a file's columns as the cells of each record follow each other. Only for `delimited` formats. Raises InputError."""
         return ()
 
     def split(self, data: Buffer, name: str, target: int = CHUNK_BYTES) -> list[Range]:

@@ -31,6 +31,7 @@ class CsvReader(Reader[CsvReadOptions]):
 
     Options: ClassVar[type[Options]] = CsvReadOptions
     splittable: ClassVar[bool] = True
+    delimited: ClassVar[bool] = True
 
     @override
     def notes(self) -> Sequence[str]:
@@ -44,6 +45,10 @@ class CsvReader(Reader[CsvReadOptions]):
         if lacking:
             raise missing_columns(self.plan, lacking, header.names, name, line=header.line, text=header.text, delimiter=self.options.delimiter, numbered=not self.options.has_header)
         return self.plan.undeclared_among(header.names, name, header.line)
+
+    @override
+    def cell_order(self, data: Buffer, name: str) -> tuple[str, ...]:
+        return header_of(self.options, data, name).names
 
     @override
     def split(self, data: Buffer, name: str, target: int = CHUNK_BYTES) -> list[Range]:

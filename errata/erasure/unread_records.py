@@ -1,0 +1,163 @@
+"""Records that cannot be read, and what they may say in the columns by which erased records are kept out.
+
+A text that a reader can cut into cells, or that names its columns, tells a column's value by its place. A line that has some cells too many or too few may have it as many places further. Where a text
+tells no place, as a line without the column's name, each of its words may be the value. A longer text, such as a name, may also be anywhere else: it is hardly anybody else's value.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice, product
+from math import prod
+from typing import Final, cast
+
+from changelog.lazy_imports import pa, pc
+from cxl.types.types import Kind, Type, type_name
+from errata.erasure.named_values import date_formats_of
+from errata.erasure.spelling import NUMBER
+from errata.erasure.values import SHORTEST
+from errata.plan.plan import Node, Plan
+from operators.source.node import SourceNode
+from storage.values.coerce import coerce
+
+_MOST_WORDS: Final = 200
+"""Words of a text that may be a value."""
+_MOST_READINGS: Final = 10_000
+"""Readings of one text that are looked at, for each column that may not be at its place."""
+_SEPARATORS: Final = (r"[,;|\t]", r"[,;|\t:=<>{}()\[\]\"']|\s\s+", r"\"")
+"""What separates cells and words of a text, in several ways: of CSV, of JSON and XML, and of quoted cells with separators in them."""
+_DELIMITERS: Final = (",", ";", "|", "\t")
+_QUOTED: Final = r"\"((?:[^\"\\]|\\.)*)|'([^']*)"
+_BARE: Final = r"([^,;}\]<\s\"']+)"
+_TO_TAG: Final = r"([^<]*)"
+_LONGEST: Final = 10_000
+"""Characters behind a name in which its value is looked for."""
+
+Order = Sequence[str]
+"""The names of columns as the cells of a record follow each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a text may say in one column.
+
+    Attributes:
+        placed: The texts at the place of the column; each word where the text tells no place.
+        anywhere: These, and longer texts elsewhere.
+    """
+
+    placed: Sequence[str]
+    anywhere: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class NamingColumn:
+    """A column by which erased records are known.
+
+    Attributes:
+        name: Its name in the source.
+        type: Its type.
+        written: The names that files may have for it.
+        date_formats: The formats of its dates.
+    """
+
+    name: str
+    type: Type
+    written: frozenset[str]
+    date_formats: tuple[str, ...]
+
+    @classmethod
+    def of(cls, plan: Plan, node: Node, name: str) -> NamingColumn:
+        """A column of a source."""
+        config = cast("SourceNode", node.operator).config
+        written = next((one.source_name or one.path or name for one in config.schema_ if one.name == name), name)
+        return cls(name, node.operator.output.data[name], frozenset({written, written.rpartition(".")[2]}), date_formats_of(plan, node, name))
+
+    def read(self, texts: Sequence[str]) -> pa.Array:
+        """What the type reads in texts; null also for an empty one."""
+        return coerce(pa.array(texts, pa.string()), type_name(self.type.base), self.date_formats).values
+
+    def told(self, text: str, orders: Sequence[Order]) -> Told:
+        """What a text may say in the column."""
+        placed = self._at_its_place(text, orders) if orders else self._by_its_name(text)
+        words = _words(text)
+        if placed is None:
+            return Told(words, words)
+        far = [word for word in words if len(word) >= SHORTEST and not NUMBER.fullmatch(word)] if self.type.kind in (Kind.STRING, Kind.ANY) else []
+        return Told(placed, list(dict.fromkeys([*placed, *far])))
+
+    def _at_its_place(self, text: str, orders: Sequence[Order]) -> list[str] | None:
+        """The cells that may be the column's; None where no file has it, or the text is no row of cells."""
+        found: dict[str, None] = {}
+        rows = [row for delimiter in _DELIMITERS for row in (_cells(text, delimiter),) if len(row) > 1]
+        places = [(order.index(name), len(order)) for order in orders for name in self.written if name in order]
+        for row, (at, width) in product(rows, places):
+            moved = abs(len(row) - width)
+            for cell in row[max(at - moved, 0) : at + moved + 1]:
+                found |= dict.fromkeys((cell, cell.strip()))
+        return list(found) if rows and places else None
+
+    def _by_its_name(self, text: str) -> list[str] | None:
+        """The values behind the column's name; None where the text has no such name."""
+        found: dict[str, None] = {}
+        seen = False
+        for name in self.written:
+            for hit in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)[\"'\s]*[:=>]?\s*", text):
+                seen = True
+                rest = text[hit.end() : hit.end() + _LONGEST]
+                for pattern in (_QUOTED, _BARE, *([_TO_TAG] if text.startswith("<") else [])):
+                    value = re.match(pattern, rest)
+                    for part in value.groups() if value else ():
+                        if part is not None:
+                            found |= dict.fromkeys(_unescaped(part))
+        return list(found) if seen else None
+
+
+def readings(columns: Sequence[NamingColumn], text: str, orders: Sequence[Order]) -> Iterator[tuple[str, ...]]:
+    """What a text may say in all columns together: at most one of them is not at its place."""
+    told = [column.told(text, orders) for column in columns]
+    if prod(max(len(one.placed), 1) for one in told) > _MOST_READINGS:
+        told = [Told(one.placed[: int(_MOST_READINGS ** (1 / len(told)))], one.anywhere) for one in told]
+    seen = set[tuple[str, ...]]()
+    for number in range(len(told)):
+        parts = [one.anywhere if at == number else one.placed for at, one in enumerate(told)]
+        for reading in islice(product(*parts), _MOST_READINGS):
+            if reading not in seen:
+                seen.add(reading)
+                yield reading
+
+
+def typed(columns: Sequence[NamingColumn], found: Sequence[tuple[str, ...]]) -> pa.Table:
+    """Readings as rows of the columns' types with their number as `__at`, without the ones that a type cannot read."""
+    rows, can_be_read = {"__at": pa.array(range(len(found)), pa.int64())}, pa.array([True] * len(found), pa.bool_())
+    for column, texts in zip(columns, zip(*found, strict=True), strict=True):
+        rows[column.name] = column.read(texts)
+        can_be_read = pc.and_(can_be_read, pc.or_(pc.is_valid(rows[column.name]), pc.equal(pa.array(texts, pa.string()), "")))
+    return pa.table(rows).filter(can_be_read)
+
+
+def _cells(text: str, delimiter: str) -> list[str]:
+    """The cells of a record of CSV."""
+    with suppress(csv.Error):
+        return next(csv.reader([text], delimiter=delimiter), [])
+    return text.split(delimiter)
+
+
+def _words(text: str) -> list[str]:
+    """What may be a value in a text."""
+    parts = [part for separator in _SEPARATORS for part in re.split(separator, text)]
+    words = [one for part in (*parts, *re.split(r"\s+", re.sub(r"[\"']", " ", text))) for one in (part, part.strip()) if one]
+    return list(dict.fromkeys(words))[:_MOST_WORDS]
+
+
+def _unescaped(text: str) -> Iterator[str]:
+    """A text, and what it is in JSON."""
+    yield from (text, text.strip())
+    if "\\" in text:
+        with suppress(ValueError):
+            yield json.loads(f'"{text}"')
