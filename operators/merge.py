@@ -149,7 +149,7 @@ def _provisional(config: MergeConfig, inputs: Sequence[RowType]) -> Schema | Non
 def bind(spec: NodeSpec, binding: Binding) -> Merge | None:
     """Check a merge and give its operator."""
     if len(binding.inputs) > MAX_INPUTS:
-        binding.problems.report("E273", f"merge '{spec.name}' has {len(binding.inputs)} inputs, {MAX_INPUTS} at most", ("inputs",))
+        binding.problems.report("E273", f"merge '{spec.name}' has {len(binding.inputs)} inputs, {MAX_INPUTS} at most", ("inputs",), help="merge some of them first, and read that merge here")
         return None
     wrong = any(row.guessed for row in binding.inputs)
     for code, index, message, help_text in () if wrong else _disagreements(spec, binding.inputs):

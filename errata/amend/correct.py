@@ -94,7 +94,7 @@ def _decimal(name: str, text: str, digits: DecimalType) -> Column:
     """A decimal by the rules for cells; null for an empty text. Raises Usage for a text that is no decimal of these digits."""
     found = unscaled(text, digits)
     if found is None and text:
-        raise Usage(f"'{text}' is no decimal({digits.precision},{digits.scale}), as '{name}' is")
+        raise Usage(f"column '{name}' is decimal({digits.precision},{digits.scale}): '{text}' does not fit", help="write it with a decimal point and without signs between thousands")
     return F.lit(None if found is None else plain_digits(value_at(found, digits.scale))).cast(f"decimal({DIGITS},{digits.scale})")
 
 
@@ -118,7 +118,7 @@ def given_value(name: str, text: str, type_: Type, date_formats: Sequence[str]) 
         return F.lit(_json_text(text))
     read = coerce(pa.array([text], pa.string()), type_name(type_.base), date_formats)
     if read.failed is not None:
-        raise Usage(f"'{text}' is no {type_name(type_.base)}, as '{name}' is", help=_way_to_write(type_, date_formats))
+        raise Usage(f"column '{name}' is {type_name(type_.base)}: '{text}' cannot be read as one", help=_way_to_write(type_, date_formats))
     value = read.values[0].as_py()
     return F.lit(value.isoformat() if isinstance(value, date) else value)
 

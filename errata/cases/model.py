@@ -84,6 +84,9 @@ def read_cases(path: Path) -> CaseFile:
     """The cases of a file. Raises PipelineErrors with every problem of it."""
     document = read_yaml(path, env={})
     raise_errors(document.diagnostics)
+    if isinstance(document.value, dict) and "nodes" in document.value and "cases" not in document.value:
+        beside = f"{path.stem}{SUFFIX}"
+        raise PipelineErrors([document.error(("nodes",), "CFG-001", f"{path.name} is a pipeline; its cases are in a file of their own", key=True, help=f"write them into {beside}, and run: errata test {beside}")])
     try:
         return CaseFile.model_validate(document.value)
     except ValidationError as error:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from errata.cli.console import Console
+from errata.cli.console import Console, plural
 from errata.cli.events import known_pipeline, known_state
 from errata.cli.parameters import PIPELINE_WORDS, pairs
 from errata.core.diagnostics import PipelineErrors, did_you_mean
@@ -63,7 +63,7 @@ def load_for_reading(console: Console, words: dict[str, Any]) -> "Pipeline | Sna
         snapshot = stored(given["pipeline"], given["state"])
         if snapshot is None:
             raise
-        console.note(f"The pipeline file has {len(errors.diagnostics)} problems; this is what its last committed run left.", level="warn")
+        console.note(f"The pipeline file has {plural(len(errors.diagnostics), 'problem')}; this is what its last committed run left.", level="warn")
         return snapshot
 
 

@@ -75,7 +75,7 @@ def _in_dlq(reading: Snapshot, name: str, conditions: Mapping[str, str]) -> str:
     above = pl.col("source").is_in(sorted(reading.plan.sources_of(name))) | pl.col("source").is_null()
     rejects = rejects_of(reading).filter(above)
     if not rejects.height:
-        return ""
+        return f"errata show PIPELINE {name} lists the live rows; a value is compared whole"
     met = [pl.col(FIELD + name) == text if FIELD + name in rejects.columns else pl.lit(False) for name, text in conditions.items()]
     alike = rejects.filter(*met).height
     count, which = (alike, " of these values") if alike else (rejects.height, "")

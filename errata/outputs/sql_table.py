@@ -171,7 +171,7 @@ class _Writing:
             shown = ", ".join(empty or (f"{name}={wrong[0][name]}" for name in names))
             told = "is null" if empty else f"stands for {wrong[0]['__rows']} rows"
             plain = f"E611: output '{self.node.name}': the primary key is null or stands for several rows"
-            raise StorageFailed(f"E611: output '{self.node.name}': the primary key {shown} {told}", help="name other columns, or leave primary_key out", told=plain)
+            raise StorageFailed(f"E611: output '{self.node.name}': the primary key {shown} {told}", help="name columns whose values tell the rows apart, or leave primary_key out: the column _key is then the key", told=plain)
 
     def _check_values(self, delta: Delta | None, rows: Callable[[], DataFrame]) -> None:
         """Raise StorageFailed for a value that the database cannot hold, in a delta, or, without one, in rows."""

@@ -152,7 +152,7 @@ def _unique(specs: list[NodeSpec], findings: Findings) -> list[NodeSpec]:
     for spec in specs:
         reporter = findings.node(spec.document, spec.path, spec.name)
         if spec.name in seen:
-            reporter.report("E001", f"two nodes are named '{spec.name}'", ("name",))
+            reporter.report("E001", f"two nodes are named '{spec.name}'", ("name",), help="give one of them another name, and change the nodes that read it")
         else:
             seen[spec.name] = spec
     return list(seen.values())
@@ -212,12 +212,12 @@ def _known_inputs(spec: NodeSpec, by_name: Mapping[str, NodeSpec], declared: set
     for index, ref in enumerate(spec.inputs):
         place = _place(spec, index)
         if ref.node == spec.name:
-            reporter.report("E002", f"node '{spec.name}' reads itself: a cycle", place)
+            reporter.report("E002", f"node '{spec.name}' reads itself: a cycle", place, help="name the node that its rows come from")
         elif ref.node not in by_name:
             if ref.node not in declared:
                 reporter.report("E004", f"there is no node '{ref.node}'", place, help=reporter.similar(ref.node, sorted(declared)))
         elif by_name[ref.node].kind == "output":
-            reporter.report("E005", f"'{ref.node}' is an output; nothing can read from it", place)
+            reporter.report("E005", f"'{ref.node}' is an output; nothing can read from it", place, help=f"read what the output reads: {', '.join(one.node for one in by_name[ref.node].inputs)}")
         else:
             known.append(ref.node)
     return known
@@ -246,7 +246,7 @@ def _report_cycles(above: Mapping[str, Collection[str]], by_name: Mapping[str, N
     for cycle in _cycles(above):
         found.update(cycle)
         first = by_name[next((name for name in reversed(cycle) if name not in bodies), cycle[-1])]
-        findings.node(first.document, first.path, first.name).report("E003", f"the nodes form a cycle: {_way_round(cycle)}", ("name",))
+        findings.node(first.document, first.path, first.name).report("E003", f"the nodes form a cycle: {_way_round(cycle)}", ("name",), help="take one of these inputs out: rows flow from sources to outputs only")
     return found
 
 
@@ -408,7 +408,7 @@ def _port(nodes: Mapping[str, Node], ref: InputRef, reporter: NodeReporter, plac
     if (ref.port is None and not ports) or ref.port in ports:
         return node.operator.port(ref.port)
     if ref.port is None:
-        reporter.report("E006", f"'{ref.node}' has ports; name one of {', '.join(f'{ref.node}.{port}' for port in ports)}", place)
+        reporter.report("E006", f"'{ref.node}' has several ports, and the reference names none", place, help=f"name one of {', '.join(f'{ref.node}.{port}' for port in ports)}")
     else:
         known = f"its ports: {', '.join(ports)}" if ports else f"'{ref.node}' has no ports"
         reporter.report("E006", f"'{ref.node}' has no port '{ref.port}'", place, help=reporter.similar(ref.port, ports) or known)
@@ -425,7 +425,7 @@ def check_whole(nodes: Mapping[str, Node], findings: Findings) -> None:
             if path in paths:
                 reporter = findings.node(node.spec.document, node.spec.path, node.name)
                 both = f"outputs '{paths[path]}' and '{node.name}' both write" if paths[path] != node.name else f"output '{node.name}' writes twice to"
-                reporter.report("E322", f"{both} '{path}'", ("config", "path"))
+                reporter.report("E322", f"{both} '{path}'", ("config", "path"), help="give each its own path: the last to write would win")
             paths.setdefault(path, node.name)
 
 

@@ -165,7 +165,7 @@ def _validate(model: type[BaseModel], value: Any, raw: RawNode, path: tuple[str 
 def good_name(name: str, reporter: Any) -> bool:
     """Whether a name is allowed for a node. Reports why not."""
     if "." in name:
-        reporter.report("E010", f"the name '{name}' has a dot; dots are for ports", ("name",))
+        reporter.report("E010", f"the name '{name}' has a dot; dots are for ports", ("name",), help=f"write '{name.replace('.', '_')}'")
         return False
     if not name or not (name[0].isalpha() or name[0] == "_") or not all(c.isascii() and (c.isalnum() or c in "_-") for c in name) or len(name) > 128:
         reporter.report("E010", f"'{name}' is no node name", ("name",), help="letters, digits, _ and -, not beginning with a digit, 128 at most")
@@ -195,20 +195,20 @@ def _read_inputs(wiring: str, raw: RawNode, findings: Findings) -> tuple[InputRe
 
 def _listed_inputs(value: Any, reporter: Any) -> tuple[InputRef, ...] | None:
     if not isinstance(value, list) or not value or not all(isinstance(item, str) for item in value):
-        reporter.report("E015", "'inputs' is a list of node names", ("inputs",))
+        reporter.report("E015", "'inputs' is a list of node names", ("inputs",), help="write inputs: [FIRST, SECOND]")
         return None
     return tuple(InputRef.parse(item) for item in value)
 
 
 def _one_input(value: Any, reporter: Any) -> tuple[InputRef, ...] | None:
     if not isinstance(value, str):
-        reporter.report("E015", "'input' is the name of one node, or 'node.port'", ("input",))
+        reporter.report("E015", "'input' is the name of one node, or 'node.port'", ("input",), help="a merge node puts the rows of several nodes together, a combine node joins them")
         return None
     return (InputRef.parse(value),)
 
 
 def _map_inputs(value: Any, reporter: Any) -> tuple[InputRef, ...] | None:
     if not isinstance(value, dict) or len(value) < 2 or not all(isinstance(item, str) for item in value.values()):
-        reporter.report("E015", "'input' of a combine maps two or more qualifiers to node names", ("input",))
+        reporter.report("E015", "'input' of a combine maps two or more qualifiers to node names", ("input",), help="write input: { o: ORDERS, c: CUSTOMERS }; its expressions then say o.amount and c.city")
         return None
     return tuple(InputRef.parse(item, qualifier) for qualifier, item in value.items())

@@ -154,7 +154,7 @@ def declared_variables(document: Document, given: Mapping[str, Any], findings: F
         if variable is None:
             continue
         if (variable.scope, variable.name) in found:
-            findings.diagnostics.append(document.error(entry.path, "E201", f"variable '{entry.name}' is declared twice in scope '{entry.scope}'"))
+            findings.diagnostics.append(document.error(entry.path, "E201", f"variable '{entry.name}' is declared twice in scope '{entry.scope}'", help="remove one declaration, or rename its variable"))
         found.setdefault((variable.scope, variable.name), variable)
     for name, value in given.items():
         _override(name, value, found, document, findings)
@@ -164,7 +164,7 @@ def declared_variables(document: Document, given: Mapping[str, Any], findings: F
 def _variable(entry: Declared, document: Document, findings: Findings) -> Variable | None:
     scope = "vars" if entry.scope == "static" else entry.scope
     if entry.name in RESERVED.get(scope, frozenset()):
-        findings.diagnostics.append(document.error(entry.path, "E202", f"'{entry.name}' is a built-in member of ${scope}", key=True))
+        findings.diagnostics.append(document.error(entry.path, "E202", f"'{entry.name}' is a built-in member of ${scope}", key=True, help="choose another name"))
         return None
     try:
         type_ = parse_type(entry.type).base

@@ -310,18 +310,18 @@ def _unfit(storage: Storage, document: Document, folder: Path) -> Iterator[Diagn
     if storage.staging.enabled:
         yield from _unfit_staging(storage.staging, staging, document)
     if spill is not None and spill == staging:
-        yield document.error(("storage", "staging", "dir"), "E334", "storage.spill.dir and storage.staging.dir are one folder")
+        yield document.error(("storage", "staging", "dir"), "E334", "storage.spill.dir and storage.staging.dir are one folder", help="name another folder for the copies of staging")
 
 
 def _unfit_staging(given: Staging, folder: Path | None, document: Document) -> Iterator[Diagnostic]:
     path = ("storage", "staging", "dir")
     if folder is None:
-        yield document.error(("storage", "staging"), "E332", "storage.staging.enabled needs storage.staging.dir", key=True)
+        yield document.error(("storage", "staging"), "E332", "staging is enabled, and no folder is named for its copies", key=True, help='name a local folder: dir = "/var/tmp/staged", or set enabled = false')
     elif not folder.is_dir() or not os.access(folder, os.W_OK):
         wrong = "cannot be written" if folder.is_dir() else "is no folder" if folder.exists() else "does not exist"
         yield document.error(path, "FILE-001", f"storage.staging.dir {folder} {wrong}", help="create it or point at an existing local folder")
     elif filesystem(folder) == "network":
-        yield document.error(path, "E332", f"storage.staging.dir {folder} is on a network filesystem")
+        yield document.error(path, "E332", f"storage.staging.dir {folder} is on a network filesystem, which staging is to read once", help="name a folder on a disk of this machine")
     for index, pattern in enumerate(given.patterns):
         try:
             path_matcher([pattern])

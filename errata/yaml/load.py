@@ -8,7 +8,7 @@ from pathlib import Path as FilePath
 
 import yaml
 
-from errata.core.diagnostics import Diagnostic, raise_errors
+from errata.core.diagnostics import Diagnostic, did_you_mean, raise_errors
 from errata.core.env_references import masked, references
 from errata.yaml.compose import Composer, Refused
 from errata.yaml.document import Document
@@ -39,7 +39,7 @@ def read_yaml(path: str | os.PathLike[str], *, env: MappingType[str, str] | None
         data = _content(FilePath(name))
     except OSError as error:
         reason = error.strerror or "cannot be read"
-        return _failed(SourceText("", name), [Diagnostic("FILE-001", f"cannot read {name}: {reason}", file=name)])
+        return _failed(SourceText("", name), [Diagnostic("FILE-001", f"cannot read {name}: {reason}", file=name, help=_way_out(FilePath(name)))])
     return parse_yaml(data, file=name, env=env)
 
 
@@ -119,3 +119,16 @@ _SYNTAX_HELP = {
     "did not find expected '-' indicator": "check the indentation: items of one list begin in one column",
     "found character that cannot start any token": "quote a text that begins with @, ` or %",
 }
+
+
+def _way_out(path: FilePath) -> str:
+    """What to do about a file that cannot be read."""
+    if path.is_dir():
+        return "name a file in this folder"
+    if path.exists():
+        return "change its permissions"
+    folder = path.parent
+    if not folder.is_dir():
+        return f"there is no folder {folder}"
+    beside = sorted(one.name for one in folder.glob("*.yaml"))
+    return did_you_mean(path.name, beside) or (f"in its folder there {'is' if len(beside) == 1 else 'are'} {', '.join(beside[:5])}" if beside else "errata init makes a pipeline")

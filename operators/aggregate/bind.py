@@ -57,5 +57,5 @@ def _problem_of(name: str, config: AggregateConfig, row: RowType) -> tuple[str, 
         message = "strategy 'streaming' needs an input that is sorted by the group fields"
         return "E241", message, "strategy", "declare sort_order on the source, or use strategy: auto"
     if config.allowed_lateness is not None and config.time_window is None:
-        return "E243", "allowed_lateness needs a time_window", "allowed_lateness", ""
+        return "E243", "allowed_lateness needs a time_window", "allowed_lateness", "add time_window, or remove allowed_lateness"
     return None

@@ -38,7 +38,7 @@ def connection_of(name: str | None, report: Callable[..., Any], binding: Binding
     try:
         if writes and (found.read_only or found.kind not in WRITABLE):
             why = "errata.toml says that it is read only" if found.read_only else f"databases of kind {found.kind} are only read"
-            report("E607", f"an output cannot write to connection '{name}': {why}", PLACE)
+            report("E607", f"an output cannot write to connection '{name}': {why}", PLACE, "name a connection that may be written" + (", or remove read_only in errata.toml" if found.read_only else ""))
             return None
         found.require_library()
     except ConnectionFault as fault:

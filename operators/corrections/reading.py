@@ -166,7 +166,7 @@ class _Reading:
         """The value of a text that is none of its column's type: the text itself in raw cells, else `_WRONG`, which is reported."""
         if self.raw and place[-1] != "to":
             return RawText(text)
-        self._report(written, place, "E482", f"'{text}' is no {type_name(type_.base)}, as '{place[1]}' is")
+        self._report(written, place, "E482", f"column '{place[1]}' is {type_name(type_.base)}: '{text}' cannot be read as one", f"write a value of type {type_name(type_.base)}, or null for none")
         return _WRONG
 
     def _report(self, written: WrittenCorrection, place: EntryPath, code: str, message: str, help_text: str | None = None) -> None:

@@ -56,7 +56,7 @@ def _with_closed(spec: NodeSpec, output: Output, binding: Binding) -> Output | N
     if config.closed is None or config.closed.late == "book":
         return output
     if config.closed.into or config.closed.figures:
-        binding.problems.report("E477", "'into' and 'figures' belong to late: book", ("config", "closed"), on_key=True)
+        binding.problems.report("E477", "'into' and 'figures' belong to late: book", ("config", "closed"), help="write late: book, or remove them", on_key=True)
         return None
     program = closed_program(spec, output.projection.data, binding)
     return None if program is None else output.with_attributes(closed=program)
@@ -134,10 +134,10 @@ def _may_stand_there(config: OutputConfig, binding: Binding) -> bool:
             return False
         return check_path(config.path, place, binding.problems.report_help, binding.settings, stored="written")
     if config.write_meta:
-        binding.problems.report("E348", "a table has no sidecar file: its log says who wrote it", ("config", "write_meta"))
+        binding.problems.report("E348", "a table has no sidecar file: its log says who wrote it", ("config", "write_meta"), help="remove write_meta")
         return False
     if by_source_file(config):
-        binding.problems.report("E324", "a table is one for all source files; {source_file} has no value here", place)
+        binding.problems.report("E324", "a table is one for all source files; {source_file} has no value here", place, help="take {source_file} out of the path; a column may hold $source.file")
         return False
     if config.path.startswith("file:"):
         return check_path(config.path.removeprefix("file:"), place, binding.problems.report_help, binding.settings)
@@ -198,7 +198,7 @@ def _may_be_cut(config: OutputConfig, binding: Binding) -> bool:
     if config.split is None or formats.writer_type(config.type).splittable:
         return True
     code, message = UNCUT.get(config.type, ("E345", f"a {config.type} output is not written in parts"))
-    binding.problems.report(code, message, ("config", "split"))
+    binding.problems.report(code, message, ("config", "split"), help="remove split, or write another format")
     return False
 
 

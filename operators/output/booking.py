@@ -74,7 +74,7 @@ def closed_program(spec: NodeSpec, schema: Schema, binding: Binding) -> Program 
     place = place_of(spec)
     assert config.closed is not None  # the callers looked
     if config.history is not None or config.mode == "op_rows":
-        binding.problems.report("E476", f"{'a history' if config.history is not None else 'a table of op rows'} has no closed periods: it keeps what was published", place)
+        binding.problems.report("E476", f"{'a history' if config.history is not None else 'a table of op rows'} has no closed periods: it keeps what was published", place, help="remove closed, or declare it at an output of live rows")
         return None
     program = binding.compile(spec, place, config.closed.when, "predicate", schema=binding.input.data if binding.input.guessed else schema)
     if program is not None and not program.deterministic:

@@ -91,7 +91,7 @@ def declared_columns(columns: Sequence[OutputColumn], projection: Projection, bi
         if digits is None or not _may_be_declared(one.name, projection, place, binding, partial_names=partial_names):
             good = False
         elif one.name in found:
-            binding.problems.report("E226", f"column '{one.name}' is declared twice", (*place, "name"))
+            binding.problems.report("E226", f"column '{one.name}' is declared twice", (*place, "name"), help="remove one declaration")
             good = False
         else:
             found[one.name] = digits

@@ -158,11 +158,11 @@ def _check_matchers(config: SourceConfig, report: Any, binding: Binding) -> None
     if not given or (given == ["paths"] and not config.paths):
         report("E211", f"source '{config.name}' names no files", ("config", *given[:1]), "give one of path, glob, regex, paths")
     if len(given) > 1:
-        report("E210", f"source '{config.name}' has {' and '.join(given)}; only one may be given", ("config", given[1]))
+        report("E210", f"source '{config.name}' has {' and '.join(given)}; only one may be given", ("config", given[1]), "keep one of them; paths lists several files")
     for name in given:
         _check_paths(config, name, report, binding)
     if config.files.take_first is not None and config.files.take_last is not None:
-        report("E212", "take_first and take_last exclude each other", ("config", "files"))
+        report("E212", "take_first and take_last exclude each other", ("config", "files"), "keep the one that is meant")
     for place, message in _misread(config):
         report("E223", message, ("config", *place))
 
@@ -238,14 +238,14 @@ def _check_service(config: SourceConfig, matchers: Sequence[str], report: Any) -
         fitting = " or ".join(name for name in formats.names() if formats.reader_type(name).pageable)
         report("E220", f"source '{config.name}' reads a service, whose answers cannot be {config.type}", ("config", "type"), f"use {fitting}")
     if config.envelope is not None:
-        report("E218", "a service has no documents with an envelope", ("config", "envelope"))
+        report("E218", "a service has no documents with an envelope", ("config", "envelope"), "remove envelope; record_path says where the records of an answer are")
 
 
 def _check_columns(config: SourceConfig, report: Any, problems: Problems) -> None:
     names = [column.name for column in config.schema_]
     for index, column in enumerate(config.schema_):
         if column.name in names[:index]:
-            report("E213", f"column '{column.name}' is declared twice", ("config", "schema", index, "name"))
+            report("E213", f"column '{column.name}' is declared twice", ("config", "schema", index, "name"), "remove one, or rename it and give its name in the file as source_name")
         twin = next((other for other in config.schema_[:index] if (other.source_name or other.name) == (column.source_name or column.name)), None)
         if twin is not None and twin.name != column.name:
             told = f"columns '{twin.name}' and '{column.name}' are one column of the file, '{column.source_name or column.name}'"
@@ -285,7 +285,7 @@ def _check_merge(config: SourceConfig, report: Any) -> None:
     mark = [config.event_time.column] if config.event_time else []
     for field, place in ((merge.primary_key, ("merge", "primary_key")), (config.correlation_key, ("correlation_key",)), (mark, ("watermark", "column"))):
         if merge.op in field:
-            report("E222", f"'{merge.op}' holds the operations; it is no field of the records", ("config", *place))
+            report("E222", f"'{merge.op}' holds the operations; it is no field of the records", ("config", *place), "name another column here")
 
 
 def _check_watermark(config: SourceConfig, report: Any) -> None:
@@ -294,7 +294,7 @@ def _check_watermark(config: SourceConfig, report: Any) -> None:
         return
     column: Column | None = next((column for column in config.schema_ if column.name == mark.column), None)
     if column is not None and _type_or_any(column).kind not in (Kind.DATE, Kind.DATE_TIME):
-        report("E155", f"the watermark column '{mark.column}' is {column.type}, not date_time or date", ("config", "watermark", "column"))
+        report("E155", f"the watermark column '{mark.column}' is {column.type}, not date_time or date", ("config", "watermark", "column"), "declare it as date_time or date, or name another column")
     if mark.delay is not None and mark.out_of_order is not None:
         message = f"the watermark of source '{config.name}' has delay and out_of_order; only one may be given"
         report("E157", message, ("config", "watermark"), "keep out_of_order: it leaves windows where the events are")

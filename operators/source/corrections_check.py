@@ -78,9 +78,9 @@ def _versions(config: SourceConfig) -> Iterator[Finding]:
     if merge.version_field is None:
         return
     if merge.strategy not in ("changelog", "upsert"):
-        yield Finding("E466", f"version_field belongs to the strategies changelog and upsert, not '{merge.strategy}'", place)
+        yield Finding("E466", f"version_field belongs to the strategies changelog and upsert, not '{merge.strategy}'", place, "choose one of these strategies, or remove version_field")
     if merge.ops and "patch" in merge.ops:
-        yield Finding("E466", "version_field and the group 'patch' of ops exclude each other: a patch depends on what is live before it", place)
+        yield Finding("E466", "version_field and the group 'patch' of ops exclude each other: a patch depends on what is live before it", place, "remove one of them; without version_field the order of delivery counts")
     names = {column.name for column in config.schema_}
     for name in () if config.feed else merge.version_field:
         if name not in names:
@@ -95,7 +95,7 @@ def _feed(config: SourceConfig) -> Iterator[Finding]:
     if config.type != "json" and config.type in formats.names():
         yield Finding("E467", f"change feeds are read from json, not from {config.type}", place, "use type json")
     if merge.strategy != "changelog" or not merge.primary_key:
-        yield Finding("E467", "a change feed needs 'merge' with strategy changelog and a primary_key", ("config", "merge"))
+        yield Finding("E467", "a change feed needs 'merge' with strategy changelog and a primary_key", ("config", "merge"), "write merge: { strategy: changelog, primary_key: [id] }")
     for name in ("op", "ops", "of", "on_unknown"):
         if getattr(merge, name) is not None:
             yield Finding("E467", f"a change feed says itself what its messages do, so that '{name}' has no meaning", ("config", "merge", name), "remove it")
@@ -114,11 +114,11 @@ def _scope(config: SourceConfig) -> Iterator[Finding]:
     if merge.scope is None:
         return
     if merge.strategy != "snapshot":
-        yield Finding("E468", f"scope belongs to the strategy snapshot, not '{merge.strategy}'", place)
+        yield Finding("E468", f"scope belongs to the strategy snapshot, not '{merge.strategy}'", place, "choose snapshot, or remove scope")
     elif not merge.primary_key:
-        yield Finding("E468", "scope needs a primary_key", place)
+        yield Finding("E468", "scope needs a primary_key", place, "name the columns of a record's identity as primary_key")
     if not config.asks and config.type in formats.names() and formats.reader_type(config.type).versioned:
-        yield Finding("E468", "scope is about deliveries in files; a table has versions", place)
+        yield Finding("E468", "scope is about deliveries in files; a table has versions", place, "remove scope: the newest version is the whole truth")
     if isinstance(merge.scope, ScopePath):
         if config.asks:
             yield Finding("E468", "an answer of a database has no path that tells its scope", place, "scope: [month] names the columns that tell it")

@@ -33,7 +33,7 @@ def check_no_database(config: SourceConfig, report: Report) -> None:
             report("E346", f"source '{config.name}' is of type {config.type}; {name} is about databases", ("config", name), "type: sql reads a database")
     for name in ("cursor", "overlap"):
         if getattr(config.merge, name) is not None:
-            report("E605", f"'{name}' belongs to sources of type sql, not {config.type}", ("config", "merge", name), None)
+            report("E605", f"'{name}' belongs to sources of type sql, not {config.type}", ("config", "merge", name), "remove it: a file is read whole, and compared with what it was")
 
 
 def check_database(config: SourceConfig, report: Report, binding: Binding) -> None:
@@ -67,7 +67,7 @@ def _check_cursor(config: SourceConfig, report: Report, binding: Binding, kind: 
     place = ("config", "merge", "cursor")
     if merge.cursor is None:
         if merge.overlap is not None:
-            report("E605", "'overlap' belongs to a cursor", ("config", "merge", "overlap"), None)
+            report("E605", "'overlap' belongs to a cursor", ("config", "merge", "overlap"), "name a cursor, or remove overlap")
         return
     if merge.strategy == "snapshot":
         report("E605", "a snapshot has no cursor: rows that went away would go unnoticed", place, "leave the cursor out, or use append, ledger, upsert or changelog")
@@ -92,9 +92,9 @@ def _check_overlap(config: SourceConfig, step: str, report: Report) -> None:
     if overlap is None:
         return
     if step == "text":
-        report("E605", "nothing can be taken from a text: a cursor of type string has no overlap", place, None)
+        report("E605", "nothing can be taken from a text: a cursor of type string has no overlap", place, "remove overlap, or take a cursor of numbers or times")
     elif step == "number" and (isinstance(overlap, str | bool) or overlap < 0):
-        report("E605", f"the overlap of a cursor of numbers is a number, not {overlap!r}", place, None)
+        report("E605", f"the overlap of a cursor of numbers is a number, not {overlap!r}", place, "write overlap: 100, for the last 100 values")
     elif step == "time":
         try:
             microseconds(str(overlap))

@@ -67,7 +67,7 @@ def _assignment(spec: NodeSpec, binding: Binding, index: int, type_: Type | None
 
 def _unknown(binding: Binding, scope: str, name: str, place: tuple[str | int, ...]) -> None:
     if name in _BUILT_IN[scope]:
-        binding.problems.report("E202", f"'{name}' is a built-in member of ${scope}; nothing can write it", place)
+        binding.problems.report("E202", f"'{name}' is a built-in member of ${scope}; nothing can write it", place, help="declare a variable of another name, and write that")
     elif f"{scope}.{name}" in binding.variables.unexposed:
         help_text = "declare it in the composition's _compose.scoped_vars"
         binding.problems.report("E173", f"composition body writes parent-scope variable '${scope}.{name}'", place, help=help_text)

@@ -193,7 +193,7 @@ class _Reading:
                 self._no_such("output port", port, ("outputs", port), known)
 
     def _no_such(self, what: str, name: str, place: tuple[str, ...], known: Sequence[str]) -> None:
-        help_text = self.reporter.similar(name, known) or f"there is {', '.join(known) or 'none'}"
+        help_text = self.reporter.similar(name, known) or (f"its {what}s: {', '.join(known)}" if known else f"it has no {what}s")
         self.reporter.report("E103", f"composition '{self.written.name}' has no {what} '{name}'", place, help=help_text, on_key=True)
 
     def parameters(self, given: Mapping[str, tuple[Layer, ...]]) -> Iterator[tuple[str, Parameter]]:

@@ -226,7 +226,7 @@ class _Level:
                 call.reporter.report("E004", f"there is no node '{ref.node}'", call.place_of(port), help=call.reporter.similar(ref.node, known))
                 level.broken.add(port)
             elif ref.node == call.name:
-                call.reporter.report("E002", f"composition '{call.name}' reads itself: a cycle", call.place_of(port))
+                call.reporter.report("E002", f"composition '{call.name}' reads itself: a cycle", call.place_of(port), help="name the node that its rows come from")
                 level.broken.add(port)
 
     def _check_wiring(self, raw: RawNode) -> None:
@@ -262,7 +262,7 @@ class _Level:
     def _outside(self, ref: InputRef, call: Call, outer: _Level) -> InputRef | None:
         """A reference to an input port: the reference that the call binds to it. Calls that only pass each other's ports on lead nowhere."""
         if ref.node in self.busy and ref.node not in self.broken:
-            call.reporter.report("E003", f"composition '{call.name}' reads what it gives: a cycle", call.place_of(ref.node))
+            call.reporter.report("E003", f"composition '{call.name}' reads what it gives: a cycle", call.place_of(ref.node), help="name a node that does not read the composition")
             self.broken.add(ref.node)
         if ref.node in self.broken:
             return None

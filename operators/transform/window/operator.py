@@ -300,7 +300,7 @@ def _placed(program: Program, binding: Binding) -> bool:
     for use in program.windows:
         name = use.function.name
         if name in ("lag", "lead") and offset(use) is None:
-            binding.problems.report("E255", f"the offset of '$window.{name}' must be a whole number", ("config", "cxl"))
+            binding.problems.report("E255", f"the offset of '$window.{name}' must be a whole number", ("config", "cxl"), help=f"write a constant, such as $window.{name}(amount, 1)")
         elif len(binding.inputs) > 1 and name in POSITIONAL:
             help_text = "the rows of another source have no current one: use first(), last() or an aggregate function"
             binding.problems.report("E255", f"'$window.{name}' has no meaning over another source", ("config", "cxl"), help=help_text)
@@ -319,6 +319,6 @@ def _alike(partition: Sequence[Sequence[str]], binding: Binding) -> bool:
         kinds = {binding.inputs[0].data[name].kind, binding.inputs[1].data[other].kind}
         if len(kinds) > 1 and kinds not in ({Kind.INT, Kind.FLOAT}, {Kind.INT, Kind.DECIMAL}):
             shown = f"{binding.inputs[0].data[name].base} and {binding.inputs[1].data[other].base}"
-            binding.problems.report("E256", f"partition field '{name}' is {shown} on the two sides", ("config", "analytic_window"))
+            binding.problems.report("E256", f"partition field '{name}' is {shown} on the two sides", ("config", "analytic_window"), help="convert one of them in a transform ahead of the window")
             good = False
     return good

@@ -511,8 +511,8 @@ def test_a_manual_correction_reads_values_as_files_are_read(typed: Folder, saved
 
 
 WRONG_VALUES = (
-    ("day", "02/30/2026", "'02/30/2026' is no date, as 'day' is"), ("tags", "a, b", "'a, b' is no array, as 'tags' is"), ("tags", '{"a": 1}', "is no array"),
-    ("extra", "[1]", "is no map"), ("n", "many", "'many' is no float, as 'n' is"),
+    ("day", "02/30/2026", "column 'day' is date: '02/30/2026' cannot be read as one"), ("tags", "a, b", "column 'tags' is array: 'a, b' cannot be read as one"), ("tags", '{"a": 1}', "is array"),
+    ("extra", "[1]", "is map"), ("n", "many", "column 'n' is float: 'many' cannot be read as one"),
 )  # fmt: skip
 
 

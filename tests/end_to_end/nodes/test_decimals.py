@@ -128,7 +128,7 @@ def test_a_correction_is_a_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(tmp_path)
     words = ("correct", "pipeline.yaml", "orders", "--key", "id=1.00", "--reason", "typo", "--set")
     code, _, told = command(*words, "price=2.505")
-    assert (code, "'2.505' is no decimal(38,2)" in told) == (64, True)
+    assert (code, "column 'price' is decimal(38,2): '2.505' does not fit" in told) == (64, True)
     assert command(*words, "price=1e1")[0] == 0
     assert folder.rows("totals.csv")[0]["total"] == "20.00"
     code, out, _ = command("log", "pipeline.yaml", "priced", "--epoch", "2", "--format", "jsonl")

@@ -193,7 +193,7 @@ def test_what_cannot_be_applied_is_said(tmp_path: Path) -> None:
     assert why == {
         ("in/a.csv:2", "price"): "2 entries have its key (id): name more columns in the key of the corrections",
         ("in/a.csv:3", "id"): "corrections/manual.yaml",
-        ("in/a.csv:3", "price"): "'many' is no float, as 'price' is",
+        ("in/a.csv:3", "price"): "column 'price' is float: 'many' cannot be read as one",
         ("in/a.csv:6", "id"): "the record could not be read: correct its file",
     }
     assert {row["why"] for row in folder.load().dlq_import(sheet, RepairNotes(), dry=True)} >= {"no reason is given: write one into the column '_reason', or --reason"}
