@@ -283,8 +283,7 @@ class Scrub:
         node, erased = self.plan[name], self.keys[name]
         if node.is_source:
             source = cast("SourceNode", node.operator)
-            memory = source.config.remembers or source.keeps_events
-            self._keep(path, lambda rows: rows.filter(self._unknown(rows, erased)) if memory else rows.clear() if erased else rows)
+            self._keep(path, lambda rows: rows.filter(self._unknown(rows, erased)) if source.has_memory else rows.clear() if erased else rows)
             return
         lookups = pl.Series([*self._names.lookups(node)], dtype=pl.Binary).implode() if isinstance(node.operator, Corrections) else None
         newest = gathered(rows.select("_key", EPOCH) for rows in op_rows(self.table(path))).group_by("_key").agg(pl.col(EPOCH).max())

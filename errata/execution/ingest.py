@@ -24,7 +24,6 @@ from errata.rollback.cursors import resume_points
 from errata.state.chunk_index import ChunkIndex, read_lists, write_lists
 from errata.state.committed_node import CommittedNode
 from errata.state.node_writer import NodeWriter
-from errata.state.read_events import read_events, write_events
 from errata.state.run_state import Ingested, NodeDelta, RunState
 from errata.state.source_files import SourceFiles
 from errata.state.source_memory import SourceMemory
@@ -146,7 +145,7 @@ def ingest(
     lists = read_lists(run.tables.state(source.node.name), () if anew else source.known, run.tables.changelog(source.node))
     intake = IngestRequest(
         operator, files, changes, None if anew else prior, run.engine, run.values, source.rebuilt, floors or {}, warn, {label: one.chunks for label, one in lists.items()}, run.epoch,
-        run.rejected_live(source.node.name), source.since, _arrivals(source), _events_read(run, source, prior), SourceMemory(run, source.node) if operator.config.remembers else None,
+        run.rejected_live(source.node.name), source.since, _arrivals(source), SourceMemory(run, source.node) if operator.has_memory else None,
     )  # fmt: skip
     _warn_of(warn, _overwritten(intake))
     made = _read(intake) if prior is None or not source.rebuilt else _read_again(source, intake, prior, before or {}, anew=anew)
@@ -159,7 +158,6 @@ def ingest(
     _warn_of(warn, _shortened(source, counted))
     _warn_of(warn, _without_records(operator, counted, changes))
     _warn_of(warn, _remarks(operator, files, counted, changes))
-    _keep_events(run, source.node, made)
     return delta, _with_lists(run, source.node, counted, made, _unread(lists, changes))
 
 
@@ -170,24 +168,12 @@ def _read_again(source: SourceFiles, intake: IngestRequest, prior: CommittedPrio
     return read_again(source, intake, prior, CommittedNode.of(source.node.name, before), _read)
 
 
-def _events_read(run: RunState, source: SourceFiles, prior: CommittedPriorRows | None) -> pa.Table | None:
-    """Digests of the events that a source has read from a database; None where it keeps none, or reads all of them again."""
-    keeps = cast("SourceNode", source.node.operator).keeps_events and prior is not None and not source.rebuilt
-    return read_events(run.tables.state(source.node.name)) if keeps else None
-
-
 def _overwritten(intake: IngestRequest) -> Iterator[str]:
     """Warnings for files that were written anew, where their strategy does not expect that."""
     config = intake.config
     if not config.asks and config.merge.version_field is None:
         for text in rewritten(config.merge.strategy, intake.delivered):
             yield f"source '{config.name}': {text}"
-
-
-def _keep_events(run: RunState, node: Node, made: IngestResult) -> None:
-    """Store what a source has to remember of its records' versions and operations."""
-    if made.events is not None:
-        write_events(run.tables.state(node.name), made.events, run.epoch)
 
 
 def _warn_of(warn: Callable[[str], object], texts: Iterable[str]) -> None:

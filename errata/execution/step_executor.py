@@ -408,7 +408,7 @@ class StepExecutor:
 
     def _remembers_more(self) -> bool:
         """Whether a source keeps more of its deliveries than before, such as a deletion of what never was there."""
-        names = [node.name for node in self.epoch.plan.of_kind("source") if cast("SourceNode", node.operator).config.remembers]
+        names = [node.name for node in self.epoch.plan.of_kind("source") if cast("SourceNode", node.operator).has_memory]
         return any(SourceMemory(self.run, self.epoch.plan[name]).has_grown() for name in names)
 
     def _rejects_moved(self, head: Entry) -> bool:

@@ -172,7 +172,7 @@ class Merge(Strict):
     cursor: Annotated[str | None, Field(description="The column of a SQL source from whose greatest value the next run reads on (E605, W601).", examples=["updated_at"])] = None
     overlap: Annotated[str | int | float | None, Field(description="How far ahead of that value the next run begins: a duration, or a number for a column of numbers (E605).", examples=["1h"])] = None
     ops: Annotated[_Words, BeforeValidator(_groups, json_schema_input_type=dict[Literal["append", "correct", "patch", "retract", "ignore"], list[str | float | bool | None]])] | None = Field(
-        default=None, description="The values of op in groups: what a record with one of them does. A null stands for null and for empty text (E464)."
+        default=None, description="The values of op in groups: what a record with one of them does. A null stands for null and for empty text (E464, E469)."
     )
     on_unknown: Annotated[OnUnknown, BeforeValidator(_on_unknown, json_schema_input_type=Literal["append", "reject"] | OnUnknown)] | None = Field(
         default=None, description="What becomes of corrections and retractions of keys without a live row (W460)."

@@ -27,9 +27,7 @@ def findings(config: SourceConfig) -> Iterator[Finding]:
     yield from _feed(config)
     yield from _paths(config)
     yield from _scope(config)
-    for name in ("ops", "version_field") if config.asks else ():
-        if getattr(config.merge, name) is not None:
-            yield Finding("CFG-004", f"'merge': '{name}' is about deliveries in files, and the source asks a database", ("config", "merge", name), "write it into the query")
+    yield from _order(config)
 
 
 def _groups(config: SourceConfig) -> Iterator[Finding]:
@@ -85,6 +83,13 @@ def _versions(config: SourceConfig) -> Iterator[Finding]:
     for name in () if config.feed else merge.version_field:
         if name not in names:
             yield Finding("E215", f"there is no column '{name}' in the schema", place)
+
+
+def _order(config: SourceConfig) -> Iterator[Finding]:
+    """E469: rows of a database have no order of their own."""
+    merge = config.merge
+    if config.asks and merge.ops is not None and merge.version_field is None and merge.cursor is None:
+        yield Finding("E469", "'ops' needs an order, and rows of a database have none", ("config", "merge", "ops"), "name it: version_field, or cursor")
 
 
 def _feed(config: SourceConfig) -> Iterator[Finding]:

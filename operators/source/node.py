@@ -86,14 +86,15 @@ class SourceNode(BoundNode):
         return not self.versioned and self.config.merge.strategy == "snapshot" and not self.config.remembers
 
     @property
-    def keeps_events(self) -> bool:
-        """Whether it stores digests of events of a database that it has read (`operators.source.diff.by_answer`)."""
-        return self.config.asks and self.config.merge.strategy == "changelog"
+    def has_memory(self) -> bool:
+        """Whether it stores what it knows of earlier deliveries: events, versions, scopes, or the records of a database that it has read."""
+        asks = self.config.asks
+        return (self.config.remembers and (asks or not self.versioned)) or (asks and self.config.merge.strategy == "changelog")
 
     @property
     def keeps_state(self) -> bool:
         """Whether it may store more than its rows."""
-        return self.keeps_chunks or self.keeps_events or (self.config.remembers and not self.versioned)
+        return self.keeps_chunks or self.has_memory
 
     @property
     def identity(self) -> Sequence[tuple[str, str]]:

@@ -117,8 +117,6 @@ class IngestRequest:
     """Changes of the files since the last epoch, where all are read again."""
     arrivals: Mapping[str, Arrival] = field(default_factory=dict)
     """How the files arrived, by path, where all are read again."""
-    events: pa.Table | None = None
-    """Digests of the events that a source of `merge: changelog` has read from a database."""
     memory: Memory | None = None
     """What the source keeps of earlier deliveries; None where it keeps nothing."""
 
@@ -178,8 +176,6 @@ class IngestResult:
     refuse: Callable[[DataFrame], None] | None = None
     lists: Mapping[Label, ChunkList] = field(default_factory=dict)
     """Chunk lists of the files that were read, by the file's position, where known."""
-    events: pa.Table | None = None
-    """Digests of the events of a database that the next run may read again."""
     standing: Callable[[], int] | None = None
     """Counts the prior rows that the guard compares with the retracted ones; None: the guard looks at the rows that the source loses."""
 

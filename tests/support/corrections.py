@@ -26,6 +26,7 @@ SOURCES = {
     "newest": "{strategy: upsert, primary_key: [id], version_field: v, deleted: 'code == \"X\"'}",
 }
 """The `merge` of each source."""
+VERSIONED = ("versions", "checked", "newest")
 KNOWN = {"N", "C", "P", "X", "I"}
 
 _SOURCE = """\
@@ -82,21 +83,21 @@ class Outcome:
 
 def replayed(source: str, files: Files) -> Outcome:
     """What a full run over files makes of them."""
-    rejects, events = set[tuple[str, int, str]](), []
-    versioned = source in ("versions", "checked", "newest")
-    for name in sorted(files):
-        for row, record in enumerate(files[name], 1):
-            wrong = _wrong(source, record, versioned=versioned)
-            if wrong:
-                rejects.add((name, row, wrong))
-            elif not _passed(source, record):
-                events.append((record["v"] if versioned else 0, name, row, record))
+    events = [(name, row, record) for name in sorted(files) for row, record in enumerate(files[name], 1)]
+    events.sort(key=lambda event: event[2]["v"] or 0 if source in VERSIONED else 0)
+    live, wrong = replayed_in_order(source, [record for *_, record in events])
+    return Outcome(live, {(name, row, category) for (name, row, _), category in zip(events, wrong, strict=True) if category})
+
+
+def replayed_in_order(source: str, records: Sequence[Record]) -> tuple[dict[int, Record], list[str]]:
+    """What records make of each other in this order: the live ones by key, and why each is rejected; empty for the others."""
     live: dict[int, Record] = {}
-    for _, name, row, record in sorted(events, key=lambda event: event[:3]):
-        wrong = _apply(source, live, record, versioned=versioned)
-        if wrong:
-            rejects.add((name, row, wrong))
-    return Outcome(live, rejects)
+    versioned = source in VERSIONED
+    wrong = []
+    for record in records:
+        found = _wrong(source, record, versioned=versioned)
+        wrong.append(found or ("" if _passed(source, record) else _apply(source, live, record, versioned=versioned)))
+    return live, wrong
 
 
 def _passed(source: str, record: Record) -> bool:
@@ -144,8 +145,8 @@ def _apply(source: str, live: dict[int, Record], record: Record, *, versioned: b
 def _patch(live: dict[int, Record], key: int, record: Record, *, strict: bool) -> str:
     if key not in live and strict:
         return "correction_of_unknown_key"
-    old = live.get(key, dict.fromkeys(COLUMNS))
-    live[key] = {name: old[name] if record[name] is None or (record[name] == "" and old[name] is not None) else record[name] for name in COLUMNS} | {"id": key}
+    old = live.get(key, {})
+    live[key] = {name: old.get(name) if record[name] is None or (record[name] == "" and old.get(name) is not None) else record[name] for name in record} | {"id": key}
     return ""
 
 
@@ -231,7 +232,7 @@ def _apply_change(live: dict[int, tuple[str, int]], message: dict[str, Any]) -> 
 
 def shown(live: Mapping[int, Record]) -> list[dict[str, str]]:
     """Records as the output file has them."""
-    return [{name: "" if live[key][name] is None else str(live[key][name]) for name in COLUMNS} for key in sorted(live)]
+    return [{name: "" if value is None else str(value) for name, value in live[key].items()} for key in sorted(live)]
 
 
 def json_lines(messages: Sequence[Any]) -> str:

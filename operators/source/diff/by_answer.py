@@ -1,7 +1,8 @@
 """An answer of a database as a source: compared with the prior rows, or taken as deliveries of rows by their keys.
 
 A snapshot is compared as a whole; one with scopes is a delivery of the scopes that its records name. `append` and `ledger` take keys that are new; `upsert` lets the last record of a key win; `changelog` applies
-the events that were not read before. Rows that were asked for again, because of an overlap or because there is no cursor, change nothing.
+the events that were not read before. Rows that were asked for again, because of an overlap or because there is no cursor, change nothing. With versions or groups of
+operations an answer is a delivery of events, as a file is: `operators.source.events` replays them, ordered by version, cursor and arrival.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ from operators.source.cursors import greatest
 from operators.source.diff.by_scope import ScopedDelivery, with_scopes
 from operators.source.diff.sides import image_hash
 from operators.source.diff.table_rows import BASE, COPY, HASH, REJECTED, TableRows, compared_whole, op_rows
+from operators.source.events.deliveries import Delivery
+from operators.source.events.ingest import delta_of
+from operators.source.events.known_records import DIGEST, NTH, KnownRecords, with_digests
+from operators.source.events.marking import Marks, events_of
 from operators.source.file_changes import Part
 from operators.source.request import IngestRequest, IngestResult
 from operators.source.strategies import changelog, upsert
@@ -39,8 +44,6 @@ if TYPE_CHECKING:
 SMALL_BYTES = 8 << 20
 """Bytes of a spooled answer that is handed to the engine whole; a larger one is read by its tasks."""
 _TASK_BATCHES = 8
-DIGEST, TIMES = "digest", "times"
-"""Columns of the events that were read: a digest, and how often it stands in the table."""
 _FIRST_WINS = ("append", "ledger")
 
 
@@ -106,10 +109,12 @@ def ingest(request: IngestRequest) -> IngestResult:
         return _of_scopes(one)
     if strategy == "snapshot":
         return compared_whole(one)
+    marks = {"changelog": changelog, "upsert": upsert}[strategy].marks_of(request.config) if strategy in ("changelog", "upsert") else None
+    if marks is not None:
+        return delta_of(_events(one, marks))
     if request.rebuilt or request.prior is None:
         return _from_nothing(one)
-    rows, events = _delivered(one, request.prior_rows, None if strategy != "changelog" else request.events)
-    return _result(one, rows, events)
+    return _result(one, _delivered(one, request.prior_rows))
 
 
 def _of_scopes(one: AnswerRows) -> IngestResult:
@@ -129,43 +134,47 @@ def _of_scopes(one: AnswerRows) -> IngestResult:
 def _from_nothing(one: AnswerRows) -> IngestResult:
     """The rows of a whole answer, against the prior rows where the source was edited."""
     request = one.request
-    rows, events = _delivered(one, None, None)
+    rows = _delivered(one, None)
     stood = request.prior_rows
     if stood is None:
-        return _result(one, rows, events)
+        return _result(one, rows)
     names = [column(name) for name in request.files.shape.columns]
-    return _result(one, diff(stood, rows.where(F.col("_op").isin(0, 3)).select("_key", *names), request.cause, compare=request.compared()), events)
+    return _result(one, diff(stood, rows.where(F.col("_op").isin(0, 3)).select("_key", *names), request.cause, compare=request.compared()))
 
 
-def _result(one: AnswerRows, rows: DataFrame, events: pa.Table | None) -> IngestResult:
+def _result(one: AnswerRows, rows: DataFrame) -> IngestResult:
     request = one.request
     marked = rows.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(request.fresh_cause)).otherwise(F.lit(request.cause)))
     names = ["_op", "_key", "_cause", *request.files.shape.columns]
     frame = marked.select(*map(column, names))
-    return IngestResult(Rows(request.engine, frame=frame), request.prior is not None, (one.record,), (one.record,), None, events=events)
+    return IngestResult(Rows(request.engine, frame=frame), request.prior is not None, (one.record,), (one.record,))
 
 
-def _delivered(one: AnswerRows, stood: DataFrame | None, known: pa.Table | None) -> tuple[DataFrame, pa.Table | None]:
-    """The op rows that the rows of an answer bring to prior rows, and the events to be remembered."""
+def _delivered(one: AnswerRows, stood: DataFrame | None) -> DataFrame:
+    """The op rows that the rows of an answer bring to prior rows."""
     request = one.request
-    rows = one.rows()
-    if request.files.limit is not None:
-        rows = rows.limit(request.files.limit)
-    marked = _with_complete_keys(one, _with_events(one, rows))
+    marked = _with_complete_keys(one, _in_sequence(one))
     if request.config.merge.strategy in _FIRST_WINS:
-        return _new_keys(one, marked, stood), None
+        return _new_keys(one, marked, stood)
     if request.config.merge.strategy == "upsert":
-        return _netted(one, upsert.marked(request, one.based(marked)), stood), None
-    fresh, events = _unread(one, marked, known)
-    return _netted(one, changelog.marked(request, one.based(fresh)), stood), events
+        return _netted(one, upsert.marked(request, one.based(marked)), stood)
+    fresh, known = _unread(one, marked)
+    assert request.memory is not None  # this strategy has one
+    if request.rebuilt:
+        request.memory.forget()
+    request.memory.keep(known.kept(), known.moved_count)
+    return _netted(one, changelog.marked(request, one.based(fresh)), stood)
 
 
-def _with_events(one: AnswerRows, rows: DataFrame) -> DataFrame:
-    """Rows with `_sequence`, by which the records of one key follow each other: the order of the cursor, then of their values."""
+def _in_sequence(one: AnswerRows) -> DataFrame:
+    """All rows with `_sequence`, by which the records of one key follow each other: the order of the cursor, then of their values."""
+    config, rows = one.request.config, one.rows()
+    if one.request.files.limit is not None:
+        rows = rows.limit(one.request.files.limit)
     kinds = dict(one.request.source.event_types)
-    first = [one.request.config.merge.cursor] if one.request.config.merge.cursor is not None else []
+    first = [config.merge.cursor] if config.merge.cursor is not None else []
     names = [*first, *(name for name in kinds if name not in first)]
-    parts = [(F.col("_mark").cast("string") if name == one.request.config.merge.op else column(name), kinds[name]) for name in names]
+    parts = [(F.col("_mark").cast("string") if config.marks and name == config.merge.op else column(name), kinds[name]) for name in names]
     return rows.withColumn("_sequence", F.hex(key_column(parts)))  # Sail has no windows in the order of bytes
 
 
@@ -291,22 +300,40 @@ def _orphans(one: AnswerRows, found: DataFrame, beside: DataFrame, stood: DataFr
     return _without_row(keyed.select("_op", "_key", *map(column, names)))
 
 
-# -- events that were read
+# -- events
 
 
-def _unread(one: AnswerRows, marked: DataFrame, known: pa.Table | None) -> tuple[DataFrame, pa.Table]:
-    """The events that were not read before, and all that the next run may meet again: digests with the number of equal events."""
+def _events(one: AnswerRows, marks: Marks) -> Delivery:
+    """The events of an answer that were not read before. A record has no place: `_file` is the digest of its values, and `_row` its number among equal ones."""
     request = one.request
-    digest = F.unhex(F.sha2(F.concat(F.col("_sequence"), F.coalesce(F.col("_error"), F.lit(""))), 256))
-    place = F.row_number().over(Window.partitionBy(DIGEST).orderBy("_sequence"))
-    rows = marked.withColumn(DIGEST, digest).withColumn("_nth", place)
-    again = rows if request.config.merge.cursor is None else rows.where(_may_come_again(one))
-    events = request.engine.to_arrow(again.groupBy(DIGEST).agg(F.count(F.lit(1)).alias(TIMES)).orderBy(DIGEST))
-    if known is None or not known.num_rows:
-        return rows.drop(DIGEST, "_nth"), events
-    before = request.engine.from_arrow(known.select([DIGEST, TIMES]))
-    fresh = rows.join(before, DIGEST, "left").where(F.col("_nth") > F.coalesce(F.col(TIMES), F.lit(0)))
-    return fresh.drop(DIGEST, TIMES, "_nth"), events
+    fresh, known = _unread(one, _in_order(one, _in_sequence(one)))
+    keyed = fresh.withColumn("_key", key_column([(column(name), kind) for name, kind in request.source.identity]))
+
+    def told(request: IngestRequest, rows: DataFrame) -> DataFrame:
+        return marks(request, rows).withColumns({"_file": F.col(DIGEST), "_row": F.col(NTH)})
+
+    placed = events_of(request, keyed, told).withColumns({"_anchor": F.lit(one.record.stored), "_turn": F.lit(request.epoch).cast("bigint")})
+    return Delivery(request, placed, (one.record,), None if one.count is None else 2 * one.count, known)
+
+
+def _in_order(one: AnswerRows, rows: DataFrame) -> DataFrame:
+    """Records whose `_version` is followed by their cursor: of one version the later one counts, then the one that came in a later run."""
+    config = one.request.config
+    if config.merge.cursor is None:
+        return rows
+    place = key_column([(column(config.merge.cursor), one.request.source.event_types[config.merge.cursor])])
+    return rows.withColumn("_version", F.concat(F.col("_version"), place) if config.merge.version_field else place)
+
+
+def _unread(one: AnswerRows, rows: DataFrame) -> tuple[DataFrame, KnownRecords]:
+    """The records that the last answer did not have, and what is to be remembered of this one."""
+    request, few = one.request, one.request.engine.limits.are_small(one.count)
+    told = with_digests(rows, F.concat(F.col("_sequence"), F.coalesce(F.col("_error"), F.lit(""))))
+    again = F.lit(True) if request.config.merge.cursor is None else _may_come_again(one)
+    alone = request.rebuilt or request.prior is None
+    known = KnownRecords.of(told, again, None if alone else request.memory, request.engine, few=few)
+    fresh = known.unread(told)
+    return (request.engine.from_arrow(request.engine.to_arrow(fresh)) if few else fresh), known
 
 
 def _may_come_again(one: AnswerRows) -> Column:

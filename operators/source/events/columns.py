@@ -34,4 +34,6 @@ PLACE: Final = {"_anchor": "string", "_turn": "bigint"}
 """Where an event comes in the order of files: at a file, and there behind the events with a lower turn. An overwritten file is delivered again, at the end."""
 ORDER: Final = ("_place", "_turn", "_row", "_part")
 """The order of events: the place of their anchor, then these."""
+ORDER_OF_ANSWERS: Final = ("_place", "_turn", "_file", "_row", "_part")
+"""The order of events of a database. Its records have no places: `_file` is a digest of their values, and `_row` their number among equal ones."""
 

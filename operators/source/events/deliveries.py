@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 from changelog.columns import column
 from changelog.frames import any_of, chosen, united
 from changelog.lazy_imports import F, pa
-from changelog.spark_algebra import diff
+from changelog.spark_algebra import as_retractions, diff
 from operators.source.diff.by_key import read
 from operators.source.events.columns import ACTIVATES, COLUMNS, PLACE, STANDS, TRUNCATES
 from operators.source.events.frames import as_events
+from operators.source.events.known_records import TIMES, KnownRecords
 from operators.source.events.marking import Marks, events_of
 from operators.source.events.order import known_before, places, turns, with_places, with_turns
 from operators.source.events.pairs import connected, settled
@@ -42,13 +43,15 @@ class Delivery:
         request: The request of the source.
         events: The new events, with `_anchor` and `_turn`.
         files: The entries of the files after the run.
-        bound: An upper bound of the op rows; None where there is none.
+        count: An upper bound of the events; None where there is none.
+        known: Of an answer of a database the records that earlier answers had; of files None.
     """
 
     request: IngestRequest
     events: DataFrame
     files: tuple[FileRecord, ...]
     count: int | None
+    known: KnownRecords | None = None
 
     @classmethod
     def read(cls, request: IngestRequest, marks: Marks) -> Delivery:
@@ -68,6 +71,11 @@ class Delivery:
     def bound(self) -> int | None:
         """An upper bound of the op rows; None where there is none."""
         return None if self.request.rebuilt or self.request.changes.changed else self.count
+
+    @property
+    def uncounted(self) -> tuple[FileRecord, ...]:
+        """The entries whose rows are counted in the delta: an answer counts its live rows."""
+        return () if self.known is None else self.files
 
     @property
     def memory(self) -> Memory:
@@ -93,7 +101,10 @@ class Delivery:
     def placed(self, events: DataFrame, *, fresh: bool) -> DataFrame:
         """Events at their places, with `_fresh`: whether they were delivered since the last run, and `_stale`: whether their file has other content now."""
         placed = with_places(events, self.where, self.request.engine)
-        return placed.withColumns({"_fresh": self._is_delivered() if fresh else F.lit(False), "_stale": self._is_stale()})
+        if self.known is None:
+            return placed.withColumns({"_fresh": self._is_delivered() if fresh else F.lit(False), "_stale": self._is_stale()})
+        told = placed.withColumn("_stale", F.lit(False)) if fresh else self.known.with_stale(placed)
+        return told.withColumn("_fresh", F.lit(fresh))
 
     @property
     def has_left(self) -> bool:
@@ -164,7 +175,27 @@ class Delivery:
         number = F.concat(F.col("_file").cast("binary"), F.lit(b"\x00"), F.col("_row").cast("string").cast("binary"), F.lit(b"\x00"), F.col("_part").cast("string").cast("binary"))
         turn = F.concat(F.lit(b"\x00"), F.col("_turn").cast("string").cast("binary"))
         rows = self.events.select(F.concat(number, turn).alias("_key"), *map(column, self._event_columns))
-        return chosen(self.memory.keep(rows, self.count), self._event_columns)
+        return chosen(self._of_events(self.keep(rows, self.count)), self._event_columns)
+
+    def keep(self, rows: DataFrame, bound: int | None) -> DataFrame:
+        """Store what later runs have to know: rows of events, and the known records of an answer. Return the rows as they were stored."""
+        known = self.known
+        if known is None:
+            return self.memory.keep(rows, bound)
+        told = known.beside(rows)
+        return self.memory.keep(united(told, known.kept(told)), None if bound is None or known.moved_count is None else bound + known.moved_count)
+
+    def _of_events(self, kept: DataFrame) -> DataFrame:
+        """The kept rows that are events."""
+        return kept if self.known is None else kept.where(F.col(TIMES).isNull())
+
+    def with_gone(self, rows: DataFrame) -> DataFrame:
+        """Op rows, and retractions of the rejects whose records the answer has no more."""
+        stood = self.request.prior_rows
+        if self.known is None or stood is None:
+            return rows
+        wrong = stood.where(F.col("_error").isNotNull()).join(self.known.gone(), "_key", "left_semi")
+        return united(rows, chosen(as_retractions(wrong, ""), rows.columns))
 
     def _net(self, events: DataFrame, stood: DataFrame | None) -> DataFrame:
         """The op rows of events that follow all earlier ones, on the prior rows."""
@@ -216,12 +247,12 @@ class Delivery:
             touched = self._touched(fresh, everything)
             met = everything.join(touched, "_of", "left_semi") if not rules.keeps else united(everything.where(F.col("_does") == TRUNCATES), everything.where(F.col("_does") != TRUNCATES).join(touched, "_of", "left_semi"))
             among = united(chosen(met, fresh.columns), fresh)
-        among = self.computed(among)
+        among = self.computed(among if self.known is None else self.known.with_repeated(among))
         events, told, _ = self._cleared(self._settled(among, None), None)
         marked = self.computed(replayed(events, None, told))
         self.warn(marked)
         after = op_rows(marked, told, has_old=False).drop("_op")
-        overwritten = [record.stored for record in request.changes.changed]
+        overwritten = [record.stored for record in request.changes.changed] if self.known is None else []
         return diff(self._before(stood, among, touched, overwritten), after, request.cause, compare=rules.compared)
 
     def _touched(self, fresh: DataFrame, everything: DataFrame) -> DataFrame:
@@ -234,7 +265,7 @@ class Delivery:
         """Earlier events at their places. Of overwritten content the rejects are gone."""
         if earlier is None:
             return None
-        return self.placed(chosen(earlier, self._event_columns), fresh=False)
+        return self.placed(chosen(self._of_events(earlier), self._event_columns), fresh=False)
 
     def _before(self, stood: DataFrame, among: DataFrame, touched: DataFrame, overwritten: Sequence[str]) -> DataFrame:
         """The prior rows of touched keys, and the prior rejects of their events."""
@@ -242,7 +273,8 @@ class Delivery:
         keys = touched.select(F.col("_of").alias("_key"))
         rejects = among.where(~F.col("_does").isin(TRUNCATES, ACTIVATES)).select(place_key().alias("_key"))
         names = ["_key", *self.rules.names]
-        met = stood.select(*map(column, names)).join(united(keys, rejects).distinct(), "_key", "left_semi")
+        gone = [] if self.known is None else [self.known.gone()]
+        met = stood.select(*map(column, names)).join(united(keys, rejects, *gone).distinct(), "_key", "left_semi")
         if not overwritten:
             return met
         stale = stood.where(~good & F.col("_file").isin(overwritten)).select(*map(column, names))

@@ -11,11 +11,16 @@ from operators.source.request import IngestRequest, IngestResult
 
 
 def deliver_events(request: IngestRequest, marks: Marks) -> IngestResult:
-    """Return the delta of deliveries. `marks` makes events of their records."""
-    delivery = Delivery.read(request, marks)
+    """Return the delta of files. `marks` makes events of their records."""
+    return delta_of(Delivery.read(request, marks))
+
+
+def delta_of(delivery: Delivery) -> IngestResult:
+    """Return the delta of new events."""
+    request = delivery.request
     rows = Winners(delivery).op_rows() if keeps_winners(request) else delivery.by_events()
     caused = rows.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(request.fresh_cause)).otherwise(F.lit(request.cause)))
-    return IngestResult(Rows(request.engine, frame=caused), request.prior is not None, delivery.files, (), delivery.bound)
+    return IngestResult(Rows(request.engine, frame=caused), request.prior is not None, delivery.files, delivery.uncounted, delivery.bound)
 
 
 def keeps_winners(request: IngestRequest) -> bool:

@@ -87,7 +87,7 @@ def _split(request: IngestRequest, told: DataFrame) -> DataFrame:
         "_expects": good & (F.lit(is_feed) == F.lit(False)) & F.col("_does").isin(CORRECTS, PATCHES) & ~second,
         "_ref": F.when(first, F.col("_own")).when(second, F.col("_named")),
         "_kept": F.when(good & ~first, F.col("_kept")) if is_feed else F.lit(None),
-        "_version": F.col("_version") if versioned else F.lit(None),
+        "_version": F.col("_version") if versioned or config.asks else F.lit(None),
         "_stream": F.col("_stream") if is_feed else F.lit(None),
     }
     kinds = {name: made.get(name, column(name)).cast(kind) for name, kind in COLUMNS.items()}

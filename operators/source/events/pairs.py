@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from changelog.lazy_imports import F, pa, pl
-from operators.source.events.columns import CORRECTS, GOES, ORDER, STANDS
+from operators.source.events.columns import CORRECTS, GOES, STANDS
 from operators.source.events.replay import Rules
 from operators.source.request import IngestRequest
 
@@ -54,8 +54,7 @@ def _schema() -> pa.Schema:
 
 def _bad(setters: pl.DataFrame, live: pl.DataFrame | None, rules: Rules) -> pl.DataFrame:
     """The records (`_RECORD`) of pairs whose named key is not live before them."""
-    order = [*(["_version"] if rules.by_version else []), *ORDER]
-    events = setters.sort(order, nulls_last=False).with_row_index("_seq").with_columns(pl.col("_seq").cast(pl.Int64), _sets=pl.col("_does") == STANDS, _pair=pl.col("_part") > 0)
+    events = setters.sort(rules.order_names, nulls_last=False).with_row_index("_seq").with_columns(pl.col("_seq").cast(pl.Int64), _sets=pl.col("_does") == STANDS, _pair=pl.col("_part") > 0)
     base = pl.DataFrame({"_of": []}, schema={"_of": pl.Binary}) if live is None else live.rename({"_key": "_of"})
     records = events.filter(pl.col("_part") == 1).select(*_RECORD, "_of", "_seq").with_columns(_live=pl.col("_of").is_in(base["_of"].implode()))
     open_pairs, bad = records, records.clear().select(_RECORD)

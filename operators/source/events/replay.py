@@ -6,6 +6,7 @@ nothing else about whether its key is live. So an event is good or bad by the la
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +15,7 @@ from changelog.equality import alike, fingerprint, parts
 from changelog.lazy_imports import F, Window
 from operators.core.row_type import CK
 from operators.source.events import undeclared
-from operators.source.events.columns import CORRECTS, GOES, ORDER, PATCHES
+from operators.source.events.columns import CORRECTS, GOES, ORDER, ORDER_OF_ANSWERS, PATCHES
 from operators.source.events.marking import unavailable
 from operators.source.request import IngestRequest
 from operators.source.strategies.keyed_events import error, place_key
@@ -43,6 +44,7 @@ class Rules:
         empty_is_null: Whether an empty text says nothing in a patch.
         event_time: The column of the event time; None where there is none.
         clears: Whether events of all keys may have come between (`_wiped`, `_era`).
+        answer: Of events of a database the file that their rows have; else None.
     """
 
     names: tuple[str, ...]
@@ -54,21 +56,33 @@ class Rules:
     empty_is_null: bool = False
     event_time: str | None = None
     clears: bool = False
+    answer: str | None = None
 
     @classmethod
     def of(cls, request: IngestRequest) -> Rules:
         """The rules of a source."""
         config = request.config
         return cls(
-            tuple(request.files.shape.columns), tuple(request.compared()), config.merge.version_field is not None,
+            tuple(request.files.shape.columns), tuple(request.compared()), config.merge.version_field is not None or config.asks,
             config.merge.unknown.correct == "reject", "patch" in (config.merge.ops or {}), config.feed == "debezium",
             config.type in ("csv", "fixed_width"), config.event_time.column if config.event_time else None,
+            answer=config.answer_name if config.asks else None,
         )  # fmt: skip
+
+    @property
+    def order_names(self) -> list[str]:
+        """The names of the columns by which events of a key are sorted."""
+        return [*(["_version"] if self.by_version else []), *(ORDER if self.answer is None else ORDER_OF_ANSWERS)]
 
     @property
     def order(self) -> list[Column]:
         """The columns by which events of a key are sorted."""
-        return [*([F.col("_version").asc_nulls_first()] if self.by_version else []), *(F.col(name).asc() for name in ORDER)]
+        return [F.col(name).asc_nulls_first() for name in self.order_names]
+
+    @property
+    def printed(self) -> Sequence[str]:
+        """The compared columns that events have as rows have them."""
+        return self.compared if self.answer is None else [name for name in self.compared if name not in ("_file", "_row")]
 
 
 def replayed(events: DataFrame, stood: DataFrame | None, rules: Rules) -> DataFrame:
@@ -91,16 +105,23 @@ def op_rows(marked: DataFrame, rules: Rules, *, has_old: bool) -> DataFrame:
     key = F.when(code == REJECT, place_key()).otherwise(F.col("_of")).alias("_key")
     values = []
     for name in rules.names:
-        new = F.when(code == REJECT, F.col("_wrong")).otherwise(F.col("_error")) if name == "_error" else column(name)
+        new = F.when(code == REJECT, F.col("_wrong")).otherwise(F.col("_error")) if name == "_error" else _stored(name, rules)
         values.append((F.when(code.isin(1, 2), F.col(_OLD).getField(name)).otherwise(new) if has_old else new).alias(name))
     return single.select(op, key, *values)
+
+
+def _stored(name: str, rules: Rules) -> Column:
+    """A column of an event as its row has it."""
+    if rules.answer is not None and name in ("_file", "_row"):
+        return F.lit(rules.answer) if name == "_file" else F.lit(None).cast("bigint")
+    return column(name)
 
 
 def _beside(events: DataFrame, stood: DataFrame | None, rules: Rules) -> DataFrame:
     """Events with the prior row of their key, and whether it counts as live before them."""
     if stood is None:
         return events.withColumn("_known", F.lit(False))
-    old = stood.select(F.col("_key").alias("_of"), F.struct(*map(column, rules.names)).alias(_OLD), fingerprint(stood, rules.compared).alias("_old_print"))
+    old = stood.select(F.col("_key").alias("_of"), F.struct(*map(column, rules.names)).alias(_OLD), fingerprint(stood, rules.printed).alias("_old_print"))
     return events.join(old, "_of", "left").withColumn("_known", F.col(_OLD).isNotNull())
 
 
@@ -183,7 +204,7 @@ def _with_codes(marked: DataFrame, stood: DataFrame | None, rules: Rules) -> Dat
     if stood is None:
         codes = [F.when(final & stays, 0), bad]
     else:
-        same = alike(F.col("_old_print"), fingerprint(marked, rules.compared), len(parts(stood, rules.compared)))
+        same = alike(F.col("_old_print"), fingerprint(marked, rules.printed), len(parts(stood, rules.printed)))
         corrected = final & stays & known & ~same
         codes = [F.when(final & stays & ~known, 0), F.when(final & ~stays & known, 1), F.when(corrected, 2), F.when(corrected, 3), bad]
     return marked.withColumn("_codes", F.array_compact(F.array(*codes))).drop("_old_print")

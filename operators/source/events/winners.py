@@ -78,11 +78,11 @@ class Winners:
         marked = delivery.computed(replayed(events, stood, rules))
         delivery.warn(marked)
         self._remember(marked, fresh=delivery.events)
-        return op_rows(marked, rules, has_old=stood is not None)
+        return delivery.with_gone(op_rows(marked, rules, has_old=stood is not None))
 
     def _newer(self, fresh: DataFrame, known: DataFrame) -> DataFrame:
         """The new events that come behind the kept ones of their keys."""
-        names = [*(["_version"] if self.delivery.rules.by_version else []), "_place", "_turn", "_row"]
+        names = [name for name in self.delivery.rules.order_names if name != "_part"]
         slim = known.select(F.col("_key").alias("_of"), *(column(name).alias(f"_kept{name}") for name in names))
         both = fresh.join(slim, "_of", "left")
         unknown, later = F.col("_kept_row").isNull(), F.lit(False)
@@ -107,7 +107,7 @@ class Winners:
             rows = united(rows, together.select(place.alias("_key"), *map(column, KEPT)))
         if left is not None:
             rows = united(rows, left)
-        delivery.memory.keep(rows, delivery.count if left is None else None)
+        delivery.keep(rows, delivery.count if left is None else None)
 
     def _again(self, fresh: DataFrame, known: DataFrame | None, new: Sequence[Clearing], old: Sequence[Clearing]) -> DataFrame:
         """The op rows of an edited source: all present files, and what is kept of files that are gone."""

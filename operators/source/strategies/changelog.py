@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from changelog.columns import column
 from changelog.lazy_imports import F
+from operators.source.config import SourceConfig
 from operators.source.events.ingest import deliver_events
-from operators.source.events.marking import by_groups, by_last, by_message
+from operators.source.events.marking import Marks, by_groups, by_last, by_message
 from operators.source.request import IngestRequest, IngestResult, merge_strategy
 from operators.source.strategies.keyed_events import deliver, error, rejected
 
@@ -23,14 +24,17 @@ GOES: Final = ("1", "2", "-R", "-C", "d", "-D", "-U")
 @merge_strategy("changelog")
 def ingest(request: IngestRequest) -> IngestResult:
     """Return the net change of each key. Retractions of unknown keys and unknown operations are rejects."""
-    config = request.config
+    marks = marks_of(request.config)
+    return deliver(request, lambda rows: marked(request, rows)) if marks is None else deliver_events(request, marks)
+
+
+def marks_of(config: SourceConfig) -> Marks | None:
+    """What makes events of records whose order does not depend on their arrival; None where each record follows the ones before it."""
     if config.feed is not None:
-        return deliver_events(request, by_message)
+        return by_message
     if config.merge.ops is not None:
-        return deliver_events(request, by_groups)
-    if config.merge.version_field is not None:
-        return deliver_events(request, by_last(marked))
-    return deliver(request, lambda rows: marked(request, rows))
+        return by_groups
+    return by_last(marked) if config.merge.version_field is not None else None
 
 
 def marked(request: IngestRequest, rows: DataFrame) -> DataFrame:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from changelog.lazy_imports import F
 from cxl import spark
 from operators.core.evaluate import prepare
+from operators.source.config import SourceConfig
 from operators.source.events.ingest import deliver_events
-from operators.source.events.marking import by_last
+from operators.source.events.marking import Marks, by_last
 from operators.source.request import IngestRequest, IngestResult, merge_strategy
 from operators.source.strategies.keyed_events import deliver, place_key
 
@@ -19,9 +20,13 @@ if TYPE_CHECKING:
 @merge_strategy("upsert")
 def ingest(request: IngestRequest) -> IngestResult:
     """Return the changes of the last records of their keys. Deleting an unknown key changes nothing."""
-    if request.config.merge.version_field is not None:
-        return deliver_events(request, by_last(marked))
-    return deliver(request, lambda rows: marked(request, rows), judged=False)
+    marks = marks_of(request.config)
+    return deliver(request, lambda rows: marked(request, rows), judged=False) if marks is None else deliver_events(request, marks)
+
+
+def marks_of(config: SourceConfig) -> Marks | None:
+    """What makes events of records that have versions; None where each record follows the ones before it."""
+    return by_last(marked) if config.merge.version_field is not None else None
 
 
 def marked(request: IngestRequest, rows: DataFrame) -> DataFrame:

@@ -1,0 +1,120 @@
+"""The records of an answer that earlier answers had: a database is asked for them again, and only what is new is delivered.
+
+A record is known by a digest of its values, and equal records by their number. The source's state keeps one row a digest: how often the last answer had it, and
+whether the next one may have it again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from changelog.columns import column
+from changelog.lazy_imports import F, Window
+from changelog.spark_algebra import latest
+from operators.source.request import Memory
+from operators.source.strategies.keyed_events import place_key
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from storage.engines import Engine
+
+DIGEST: Final = "_digest"
+"""The digest of a record, in hexadecimal."""
+NTH: Final = "_nth"
+"""The number of a record among equal ones, from 1."""
+TIMES: Final = "_times"
+"""How often the last answer had a record. Only rows of known records have it."""
+_AGAIN: Final = "_again"
+_MARK: Final = b"\xfd"
+"""The first byte under which known records are kept, beside what is kept of keys."""
+
+
+def with_digests(rows: DataFrame, values: Column) -> DataFrame:
+    """Records with `DIGEST` and `NTH`. `values`: a text of all values of a record."""
+    told = rows.withColumn(DIGEST, F.sha2(values, 256))
+    return told.withColumn(NTH, F.row_number().over(Window.partitionBy(DIGEST).orderBy(DIGEST)).cast("bigint"))
+
+
+@dataclass(frozen=True)
+class KnownRecords:
+    """The known records before and after an answer.
+
+    Attributes:
+        all: `DIGEST` of each record that was known or is there now; `_was`, how often the last answer had it, and `_asked`, whether this one was to have it;
+            `_is`, how often this one has it, and `_again`, whether the next one may.
+        moved: The ones of them that are another number now, or were asked for the last time.
+        moved_count: The number of these, where they are on the driver.
+    """
+
+    all: DataFrame
+    moved: DataFrame
+    moved_count: int | None
+
+    @classmethod
+    def of(cls, rows: DataFrame, again: Column, memory: Memory | None, engine: Engine, *, few: bool) -> KnownRecords:
+        """Compare the records of an answer with the known ones.
+
+        Args:
+            rows: The records, with `DIGEST`.
+            again: Whether the next run asks for a record again.
+            memory: What the source keeps; None where the answer counts alone.
+            engine: The engine of the run.
+            few: Whether the answer is small.
+        """
+        now = rows.groupBy(DIGEST).agg(F.count(F.lit(1)).alias("_is"), F.max(again.cast("int")).alias(_AGAIN))
+        now = now.withColumn(_AGAIN, F.col(_AGAIN) == 1)
+        kept = None if memory is None else memory.rows()
+        if kept is None or TIMES not in kept.columns:
+            both = now.withColumns({"_was": F.lit(None).cast("bigint"), "_asked": F.lit(False)})
+        else:
+            known = latest(kept.where(F.col(TIMES).isNotNull()).select("_key", "_epoch", "_file", TIMES, _AGAIN))
+            before = known.select(F.col("_file").alias(DIGEST), F.col(TIMES).alias("_was"), F.col(_AGAIN).alias("_asked"))
+            both = before.join(now, DIGEST, "full").withColumn("_asked", F.coalesce("_asked", F.lit(False)))
+        both = both.withColumn(_AGAIN, F.coalesce(_AGAIN, F.lit(False)))
+        moved = both.where(F.when(F.col("_was").isNull(), F.col(_AGAIN)).otherwise((_times() != F.col("_was")) | (F.col(_AGAIN) != F.col("_asked"))))
+        if not few:
+            return cls(both, moved, None)
+        table = engine.to_arrow(moved)
+        return cls(both, engine.from_arrow(table), table.num_rows)
+
+    def unread(self, rows: DataFrame) -> DataFrame:
+        """The records that the last answer did not have."""
+        known = self.all.where(F.col("_asked")).select(DIGEST, "_was")
+        return rows.join(known, DIGEST, "left").where(F.col(NTH) > F.coalesce("_was", F.lit(0))).drop("_was")
+
+    def kept(self, like: DataFrame | None = None) -> DataFrame:
+        """What the source keeps of them. `like`: other rows that it keeps, whose columns these get too."""
+        key = F.concat(F.lit(_MARK), F.col(DIGEST).cast("binary"))
+        told = {"_key": key, "_file": F.col(DIGEST), TIMES: _times(), _AGAIN: F.col(_AGAIN)}
+        others = [] if like is None else [F.lit(None).cast(field.dataType).alias(field.name) for field in like.schema.fields if field.name not in told]
+        return self.moved.select(*(value.alias(name) for name, value in told.items()), *others)
+
+    @staticmethod
+    def beside(rows: DataFrame) -> DataFrame:
+        """Other rows that the source keeps, with the columns of known records."""
+        return rows.withColumns({TIMES: F.lit(None).cast("bigint"), _AGAIN: F.lit(None).cast("boolean")})
+
+    def gone(self) -> DataFrame:
+        """The keys (`_key`) that rejects of records have which the answer was to have, and has no more."""
+        lost = self.moved.where(F.col("_asked") & (F.coalesce("_is", F.lit(0)) < F.col("_was")))
+        numbers = F.explode(F.sequence(F.coalesce("_is", F.lit(0)) + 1, F.col("_was")))
+        return lost.select(F.col(DIGEST).alias("_file"), numbers.alias("_row")).select(place_key().alias("_key"))
+
+    def with_stale(self, events: DataFrame) -> DataFrame:
+        """Earlier events with `_stale`: whether their records are there no more."""
+        times = self.all.select(F.col(DIGEST).alias("_file"), _times().alias("_left"))
+        met = events.join(times, "_file", "left").withColumn("_stale", F.coalesce(F.col("_row") > F.col("_left"), F.lit(False)))
+        return met.select(*map(column, events.columns), "_stale")
+
+    @staticmethod
+    def with_repeated(events: DataFrame) -> DataFrame:
+        """Events where a record that went and came again is stale but for its last coming."""
+        last = F.max("_turn").over(Window.partitionBy("_file", "_row", "_part"))
+        return events.withColumn("_stale", F.col("_stale") | (F.col("_turn") < last))
+
+
+def _times() -> Column:
+    """How often the answer has a record, or the last answer that was to have it."""
+    return F.when(F.col("_is").isNotNull(), F.col("_is")).when(F.col("_asked"), F.lit(0)).otherwise(F.col("_was"))

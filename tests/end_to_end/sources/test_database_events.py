@@ -1,0 +1,269 @@
+"""Tables of change records in databases: read in any portions, they end as one file with the sorted history does, and as a plain Python model says."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support import corrections
+from tests.support.change_records import COLUMNS, CREATE, Delivered, Table
+from tests.support.corrections import SOURCES
+from tests.support.databases import Database
+from tests.support.examples import examples
+from tests.support.pipelines import Folder, limited
+
+SOURCE = """\
+  - type: source
+    name: NAME
+    config:
+      name: NAME
+      WHERE
+      on_unmapped: { mode: drop }
+      merge: MERGE
+      schema: [{ name: seq, type: int }, { name: id, type: int }, { name: code, type: string }, { name: of, type: int }, { name: v, type: int }, { name: w, type: string }MORE]
+  - type: output
+    name: NAME_out
+    input: NAME
+    config: { name: NAME_out, type: csv, path: out/NAME.csv }
+"""
+_ASKED = "type: sql\n      connection: shop\n      "
+EDITS = (
+    (_ASKED + "table: records", ""),
+    (_ASKED + "query: SELECT * FROM records WHERE 1 = 1", ""),
+    (_ASKED + "table: records", ", { name: more, type: string }"),
+)
+"""Where a source reads, and what its schema has beside the columns: each is an edit of the others."""
+WHOLE = ("versions", "checked", "newest")
+"""Sources whose records have versions: they need no cursor."""
+
+
+def pipeline(names: tuple[str, ...], where: str, more: str = "", *, beside: str = "") -> str:
+    sources = "".join(SOURCE.replace("WHERE", where).replace("MORE", more).replace("NAME", name).replace("MERGE", SOURCES[name].replace("{strategy", "{" + beside + "strategy")) for name in names)
+    return f"pipeline: {{ name: changes }}\nnodes:\n{sources}error_handling: {{ strategy: continue, dlq: {{ path: out/rejected.csv }} }}\n"
+
+
+def rejects(folder: Folder) -> dict[str, Counter[tuple[int, str]]]:
+    found: dict[str, Counter[tuple[int, str]]] = {name: Counter() for name in SOURCES}
+    if (folder.path / "out/rejected.csv").exists():
+        for row in folder.rows("out/rejected.csv"):
+            found[row["_cxl_dlq_stage"].removeprefix("source:")][int(row["seq"]), row["_cxl_dlq_error_category"]] += 1
+    return found
+
+
+def check(folder: Folder, told: dict[str, Delivered]) -> None:
+    wrong = rejects(folder)
+    for name, delivered in told.items():
+        live, bad = delivered.outcome()
+        found = [{column: row[column] for column in COLUMNS} for row in folder.rows(f"out/{name}.csv")]
+        assert found == corrections.shown(live), f"{name}: {found} is not {corrections.shown(live)}, after {delivered.in_order}"
+        assert wrong[name] == bad, f"{name}: {wrong[name]} is not {bad}, after {delivered.in_order}"
+
+
+def check_history(folder: Folder, told: dict[str, Delivered], more: str) -> None:
+    """One file with the history in order gives the same bytes."""
+    with tempfile.TemporaryDirectory() as place:
+        one = Folder(Path(place))
+        one.write("pipeline.yaml", pipeline(tuple(told), "type: csv\n      path: NAME.csv", more))
+        for name, delivered in told.items():
+            one.write_csv(f"{name}.csv", (*COLUMNS, "more"), [event.record | {"more": None} for event in delivered.in_order])
+        one.run()
+        for name in told:
+            assert one.text(f"out/{name}.csv") == folder.text(f"out/{name}.csv"), name
+
+
+def play(kind: str, seed: int, overlap: int | None, *, runs: int = 5, engine: str = "sail") -> None:
+    """Write into a table between runs, and compare after each."""
+    with tempfile.TemporaryDirectory() as place:
+        dice, folder = Random(seed), Folder(Path(place), engine)
+        database = Database.new(kind, folder.path)
+        database.do(CREATE)
+        names = tuple(dice.sample(WHOLE if overlap is None else list(SOURCES), 3))
+        merge = "" if overlap is None else f"cursor: seq, overlap: {overlap}, "
+        edits = dice.sample(EDITS, len(EDITS))
+        folder.write("pipeline.yaml", pipeline(names, *edits[0], beside=merge))
+        table, told = Table.new(dice, database.do), {name: Delivered(name, overlap) for name in names}
+        for run in range(runs):
+            table.change(versions_are_numbers=overlap is None)
+            again = run > 0 and dice.random() < 0.2
+            refresh = again and dice.random() < 0.5
+            if again and not refresh:
+                edits.insert(0, edits.pop())
+                folder.write("pipeline.yaml", pipeline(names, *edits[0], beside=merge))
+            folder.run(full_refresh=refresh)
+            for delivered in told.values():
+                (delivered.read_again if again else delivered.read)(table.rows)
+            check(folder, told)
+            assert not folder.run().committed
+        check_history(folder, told, edits[0][1])
+        assert folder.violations() == []
+
+
+SEEDS, OVERLAPS = st.integers(0, 1 << 32), st.sampled_from([None, 0, 5, 100])
+
+
+@examples(60, 4)
+@given(SEEDS, st.sampled_from(["sqlite", "duckdb"]), OVERLAPS)
+def test_any_portions_of_a_table_end_as_its_history_in_order(seed: int, kind: str, overlap: int | None) -> None:
+    play(kind, seed, overlap)
+
+
+@pytest.mark.deep
+@examples(12, 2)
+@given(SEEDS, OVERLAPS)
+def test_large_portions_lead_to_the_same(seed: int, overlap: int | None) -> None:
+    with pytest.MonkeyPatch.context() as patch, limited(small_rows=0, driver_rows=0):
+        patch.setattr("operators.source.diff.by_answer.SMALL_BYTES", 0)
+        play("sqlite", seed, overlap)
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize(("seed", "overlap"), [(1, None), (2, 5)])
+def test_portions_of_a_table_of_postgresql(seed: int, overlap: int | None) -> None:
+    play("postgresql", seed, overlap)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("seed", "overlap"), [(3, None), (4, 5)])
+def test_portions_on_spark(seed: int, overlap: int | None) -> None:
+    play("sqlite", seed, overlap, runs=4, engine="spark")
+
+
+TABLE = """\
+pipeline: { name: changes }
+nodes:
+  - type: source
+    name: changes
+    config:
+      name: changes
+      type: sql
+      connection: shop
+      table: changes
+      merge: { strategy: changelog, primary_key: [id], MERGE }
+      schema: [{ name: seq, type: int }, { name: code, type: string }, { name: id, type: int }, { name: amount, type: int }]
+  - { type: output, name: rows, input: changes, config: { name: rows, type: csv, path: rows.csv } }
+error_handling: { strategy: continue, dlq: { path: rejected.csv } }
+"""
+OPS = "op: code, ops: { append: [N], correct: [C], patch: [P], retract: [X] }"
+VERSIONS = "op: code, ops: { append: [N], correct: [C], retract: [X] }, version_field: seq"
+"""What a program writes before each run (`+` a record, `-` takes it out of the table), and the op rows that the source has of it."""
+CHANGES = {
+    "the version decides, whatever comes first": (VERSIONS, """
+        run | seq | code | id | amount
+        1 + | 3   | C  | 1  | 30
+        1 + | 2   | X  | 1  |
+        2 + | 1   | N  | 1  | 10
+        2 + | 4   | N  | 2  | 40
+        3 + | 5   | X  | 2  |
+        4 + | 4   | N  | 2  | 41
+    """, """
+        1 +A | 3 | C | 1 | 30
+        2 +A | 4 | N | 2 | 40
+        3 -R | 4 | N | 2 | 40
+    """, ""),
+    "a record that leaves the table stays delivered": (VERSIONS, """
+        run | seq | code | id | amount
+        1 + | 1   | N  | 1  | 10
+        2 + | 2   | C  | 1  | 20
+        3 - | 2   | C  | 1  | 20
+        4 - | 1   | N  | 1  | 10
+        5 + | 3   | C  | 1  | 30
+    """, """
+        1 +A | 1 | N | 1 | 10
+        2 -C | 1 | N | 1 | 10
+        2 +C | 2 | C | 1 | 20
+        5 -C | 2 | C | 1 | 20
+        5 +C | 3 | C | 1 | 30
+    """, ""),
+    "a record that is corrected in its place, and back": (VERSIONS, """
+        run | seq | code | id | amount
+        1 + | 1   | N  | 1  | 10
+        2 - | 1   | N  | 1  | 10
+        2 + | 1   | N  | 1  | 11
+        3 - | 1   | N  | 1  | 11
+        3 + | 1   | N  | 1  | 10
+    """, """
+        1 +A | 1 | N | 1 | 10
+        2 -C | 1 | N | 1 | 10
+        2 +C | 1 | N | 1 | 11
+        3 -C | 1 | N | 1 | 11
+        3 +C | 1 | N | 1 | 10
+    """, ""),
+    "a late record takes its place by the cursor": (f"{OPS}, cursor: seq, overlap: 10", """
+        run | seq | code | id | amount
+        1 + | 1   | N  | 1  | 10
+        1 + | 4   | X  | 1  |
+        2 + | 3   | C  | 1  | 30
+        3 + | 5   | N  | 1  | 50
+        3 + | 2   | C  | 1  | 20
+    """, """
+        3 +A | 5 | N | 1 | 50
+    """, ""),
+    "a patch changes what is live at its place": (f"{OPS}, cursor: seq, overlap: 10", """
+        run | seq | code | id | amount
+        1 + | 1   | N  | 1  | 10
+        1 + | 3   | P  | 1  |
+        2 + | 2   | C  | 1  | 20
+    """, """
+        1 +A | 3 | P | 1 | 10
+        2 -C | 3 | P | 1 | 10
+        2 +C | 3 | P | 1 | 20
+    """, ""),
+    "a reject goes with its record, or when its record comes": (f"{OPS}, cursor: seq, overlap: 10", """
+        run | seq | code | id | amount
+        1 + | 2   | X  | 1  |
+        1 + | 3   | ?  | 2  | 30
+        1 + | 4   | X  | 3  |
+        2 + | 1   | N  | 1  | 10
+        3 - | 3   | ?  | 2  | 30
+        3 + | 3   | N  | 2  | 30
+        4 - | 4   | X  | 3  |
+    """, """
+        3 +A | 3 | N | 2 | 30
+    """, "1: 2 3 4, 2: 3 4, 3: 4, 4:"),
+    "words of a changelog without an order follow each other as they come": ("op: code", """
+        run | seq | code | id | amount
+        1 + | 1   | c  | 1  | 10
+        2 + | 2   | u  | 1  | 20
+        3 - | 1   | c  | 1  | 10
+        4 + | 1   | c  | 1  | 10
+        5 + | 1   | c  | 1  | 10
+        5 + | 3   | d  | 1  |
+    """, """
+        1 +A | 1 |  | 1 | 10
+        2 -C | 1 |  | 1 | 10
+        2 +C | 2 |  | 1 | 20
+        4 -C | 2 |  | 1 | 20
+        4 +C | 1 |  | 1 | 10
+        5 -R | 1 |  | 1 | 10
+    """, ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_a_source_has_of_change_records(name: str, tmp_path: Path) -> None:
+    merge, written, wanted, rejected = CHANGES[name]
+    folder, database = Folder(tmp_path), Database.new("sqlite", tmp_path)
+    folder.write("pipeline.yaml", TABLE.replace("MERGE", merge))
+    database.do("CREATE TABLE changes (seq INTEGER, code TEXT, id INTEGER, amount INTEGER)")
+    lines = [[cell.strip() for cell in line.split("|")] for line in written.strip().splitlines()[1:]]
+    found = []
+    for run in sorted({int(line[0].split()[0]) for line in lines}):
+        for (_, sign), *values in ((line[0].split(), *line[1:]) for line in lines if int(line[0].split()[0]) == run):
+            seq, op, key, amount = (value or None for value in values)
+            literals = [seq or "NULL", "NULL" if op is None else f"'{op}'", key or "NULL", amount or "NULL"]
+            same = " AND ".join(f"{column} IS {value}" for column, value in zip(("seq", "code", "id", "amount"), literals, strict=True))
+            database.do(f"INSERT INTO changes VALUES ({', '.join(literals)})" if sign == "+" else f"DELETE FROM changes WHERE {same}")
+        folder.run()
+        numbers = [row["seq"] for row in folder.rows("rejected.csv")] if (tmp_path / "rejected.csv").exists() else []
+        found.append(f"{run}: {' '.join(sorted(numbers))}".strip())
+        assert not folder.run().committed
+    log = [[f"{row['epoch']} {row['op']}", *("" if row["data"].get(column) is None else str(row["data"][column]) for column in ("seq", "code", "id", "amount"))] for row in folder.log("changes")]
+    assert log == [[cell.strip() for cell in line.split("|")] for line in wanted.strip().splitlines()], log
+    assert not rejected or ", ".join(found) == rejected
+    assert folder.violations() == []
