@@ -14,7 +14,8 @@ from changelog.ops import SYMBOLS, Op
 from errata.api.pipeline import Pipeline
 from errata.cases.model import Case, Step, find_cases, pipeline_of, read_cases
 from errata.cases.stand_ins import load_inside, real_source
-from errata.cases.tables import Table, Written, differences, read_table
+from errata.cases.table_files import table_of
+from errata.cases.tables import Table, differences
 from errata.core.diagnostics import PipelineErrors, did_you_mean
 from errata.core.events import RunResult
 from errata.core.failures import Failure, Usage
@@ -31,7 +32,7 @@ def _require_given(pipeline: Pipeline, given: Mapping[str, Any]) -> None:
     found = real_source(pipeline.plan, given)
     if found is not None:
         node, what = found
-        raise Usage(f"source '{node.name}' reads {what}, and a case reads nothing that is real", help=f'give it rows: given: {{ {node.name}: "COLUMN | COLUMN" }}')
+        raise Usage(f"source '{node.name}' reads {what}, and a case reads nothing that is real", help=f'give it rows: given: {{ {node.name}: "COLUMN | COLUMN" }}, or a file: given: {{ {node.name}: {{ file: rows.csv }} }}')
 
 
 @dataclass(slots=True)
@@ -61,7 +62,7 @@ class CaseRun:
     def run(self, step: Step) -> Iterator[str]:
         """Run a step, and yield how what it leads to differs from what is expected."""
         self._lay_out(step)
-        self.given |= {name: read_table(written).arrow() for name, written in step.given.items()}
+        self.given |= {name: table_of(written, self.beside).arrow() for name, written in step.given.items()}
         code, message, pipeline = self._executed(step)
         wanted = step.exit_code if step.exit_code is not None else 2 if step.dlq is not None else 0
         if code != wanted:
@@ -95,12 +96,12 @@ class CaseRun:
         """How rows, changes, dead letters and expectations differ."""
         for name, written in step.expect.items():
             node = self._node(pipeline, name)
-            yield from _compared(f"rows of {name}", read_table(written), result[node].to_dicts(), pipeline, node)
+            yield from _compared(f"rows of {name}", table_of(written, self.beside), result[node].to_dicts(), pipeline, node)
         for name, written in step.changes.items():
             node = self._node(pipeline, name)
-            yield from _compared(f"changes of {name}", read_table(written), _ops(result, node), pipeline, node, "op")
+            yield from _compared(f"changes of {name}", table_of(written, self.beside), _ops(result, node), pipeline, node, "op")
         if step.dlq is not None:
-            yield from _dead_letters(step.dlq, pipeline, result)
+            yield from _dead_letters(table_of(step.dlq, self.beside), pipeline, result)
         for name, count in step.failing.items():
             yield from _failing(name, count, result)
 
@@ -157,11 +158,11 @@ def _ops(result: RunResult, node: str) -> list[dict[str, Any]]:
     return [{"op": SYMBOLS[Op(row["_op"])], **row} for row in result.changes(node)] if result.committed else []
 
 
-def _dead_letters(written: Written, pipeline: Pipeline, result: RunResult) -> Iterator[str]:
+def _dead_letters(expected: Table, pipeline: Pipeline, result: RunResult) -> Iterator[str]:
     """How the dead letters differ."""
     dead = [dict(row) for row in pipeline.dlq_list()] if result.rejected else []
     fields = (name for one in pipeline.plan.of_kind("source") for name in one.operator.output.data)
-    return differences("dead letters", read_table(written), dead, list(dict.fromkeys([*DEAD, *(name for row in dead for name in row), *fields])))
+    return differences("dead letters", expected, dead, list(dict.fromkeys([*DEAD, *(name for row in dead for name in row), *fields])))
 
 
 def _failing(name: str, count: int, result: RunResult) -> Iterator[str]:

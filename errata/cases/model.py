@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
+from errata.cases.table_files import TableFile
 from errata.cases.tables import read_table
 from errata.core.diagnostics import PipelineErrors, raise_errors
 from errata.project.validation import model_problems
@@ -18,17 +19,18 @@ SUFFIX = ".test.yaml"
 
 
 def _is_table(written: Any) -> Any:
-    read_table(written)
+    if not isinstance(written, TableFile):
+        read_table(written)
     return written
 
 
-Tabular = Annotated[str | list[dict[str, Any]], AfterValidator(_is_table)]
+Tabular = Annotated[str | list[dict[str, Any]] | TableFile, AfterValidator(_is_table)]
 
 
 class Step(Strict):
     """A delivery, a run, and what it leads to."""
 
-    given: dict[str, Tabular] = Field(default_factory=dict, description="Rows for sources by name, as a text table or a list of maps; sources keep those of earlier steps.")
+    given: dict[str, Tabular] = Field(default_factory=dict, description="Rows for sources by name, as a text table, a list of maps or a file; sources keep those of earlier steps.")
     files: dict[str, str | None] = Field(
         default_factory=dict, description="Files for the run: path below the pipeline's folder, and the file to copy, relative to the case file; null removes it."
     )

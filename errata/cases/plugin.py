@@ -7,7 +7,7 @@ r"""The plugin for pytest: the fixture `pipeline_case` runs a pipeline in steps 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,9 @@ import pytest
 if TYPE_CHECKING:
     from errata.cases import case_run, model
     from errata.cases.case_run import CaseRun
-    from errata.cases.tables import Written
+    from errata.cases.tables import Row
+
+    Written = str | Sequence[Row] | Mapping[str, str]
     from errata.core.events import RunResult
     from errata.core.options import EngineKind
 else:

@@ -26,8 +26,6 @@ EMPTY = '""'
 SHOWN = 20
 """Rows of a difference that are shown."""
 Row = Mapping[str, Any]
-Written = str | Sequence[Row]
-"""A table of a case: text, or a list of maps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ class Table:
         return pa.table({name: pa.array(list(values), pa.string()) for name, values in zip(self.names, columns, strict=True)})
 
 
-def read_table(written: Written) -> Table:
+def read_table(written: str | Sequence[Row]) -> Table:
     """A table of text or maps. Raises ValueError where a line has more or fewer cells than the header, or a name is there twice."""
     if isinstance(written, str):
         return _of_text([line for line in written.splitlines() if line.strip()])

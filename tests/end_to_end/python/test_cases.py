@@ -8,9 +8,12 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -113,6 +116,47 @@ def test_databases_and_objects_have_stand_ins(folder: Folder) -> None:
         assert database.execute("SELECT count(*) FROM events").fetchone() == (4,)
     assert (case.folder / "objects/bucket/out.csv").read_text() == "id\n7\n"
     assert (case.folder / "objects/bucket/lake/_delta_log").is_dir()
+
+
+ROWS = [{"id": 1, "amount": "2.50"}, {"id": 2, "amount": None}]
+FILES = {
+    "rows.csv": "\ufeffid,amount\r\n1,2.50\r\n\r\n2,\r\n", "rows.json": json.dumps(ROWS), "rows.jsonl": "\n\n".join(map(json.dumps, ROWS)), "rows.ndjson": '{"amount":2.50,"id":1}\n{"id":2}\n',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*FILES, "rows.parquet"])
+def test_a_source_of_a_database_takes_the_rows_of_a_file(name: str, folder: Folder) -> None:
+    folder.write("errata.toml", CONNECTIONS)
+    folder.write("world.yaml", WORLD)
+    if name in FILES:
+        folder.write(f"given/{name}", FILES[name])
+    else:
+        (folder.path / "given").mkdir()
+        pq.write_table(pa.table({"id": [1, 2], "amount": pa.array([Decimal("2.50"), None], pa.decimal128(10, 2))}), folder.path / "given" / name)
+    folder.write("expected.csv", "amount,id\n,2\n2.5,1\n")
+    folder.write("world.test.yaml", f"cases: [{{ name: one, given: {{ orders: {{ file: given/{name} }}, rates: {{ file: rates.csv }} }}, expect: {{ table: {{ file: expected.csv }} }} }}]")
+    folder.write("rates.csv", "id\n")
+    code, told, wrong = command("test", str(folder.path))
+    assert (code, told.splitlines()[-1]) == (0, "1 case, 0 failed"), told + wrong
+
+
+@pytest.mark.parametrize(("name", "text", "told"), [
+    ("none.csv", None, "cannot be read"), ("rows.txt", "id\n", "known format"), ("rows.csv", "", "no line with the names"), ("rows.csv", "id,amount\n1\n", "record 1 has 1 cells"),
+    ("rows.json", "{", "holds no rows"), ("rows.json", '{"id": 1}', "holds no rows"), ("rows.parquet", "PAR1", "holds no rows"), ("rows.csv", 'id\n"a', "holds no rows"),
+])  # fmt: skip
+def test_a_file_without_rows_says_why(name: str, text: str | None, told: str, folder: Folder) -> None:
+    folder.write("errata.toml", CONNECTIONS)
+    folder.write("world.yaml", WORLD)
+    if text is not None:
+        folder.write(name, text)
+    folder.write("world.test.yaml", f"cases: [{{ name: one, given: {{ orders: {{ file: {name} }}, rates: id }} }}]")
+    code, _, wrong = command("test", str(folder.path))
+    assert (code, told in wrong, name in wrong) == (Exit.USAGE, True, True), wrong
+
+
+def test_a_pipeline_in_place_of_its_cases(folder: Folder) -> None:
+    code, _, wrong = command("test", str(folder.path / "shop.yaml"))
+    assert (code, "shop.yaml is a pipeline" in wrong, "errata test shop.test.yaml" in wrong, "1 error" in wrong) == (1, True, True, True)
 
 
 @pytest.mark.parametrize(("rows", "source", "what"), [({"rates": "id\n7"}, "orders", "a database"), ({"orders": "id | amount"}, "rates", "an object store")])
