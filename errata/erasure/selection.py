@@ -161,14 +161,12 @@ def of_images(rows: pl.DataFrame, all_rows: pl.DataFrame) -> ErasedKeys:
         rows: The op rows of the erased records.
         all_rows: All op rows of the same keys.
     """
-    marks = all_rows.join(rows.select(*IDENTITY).with_columns(_goes=True), IDENTITY, "left").with_columns(
-        _bare=bare_keys(all_rows["_key"]), _order=~pl.col("_op").is_in(_NEGATIVE)
+    named = all_rows.select(*IDENTITY, _bare=bare_keys(all_rows["_key"]))
+    marks = named.join(rows.select(*IDENTITY).with_columns(_goes=True), IDENTITY, "left").select(
+        "_epoch", "_bare", _goes=pl.col("_goes").fill_null(value=False), _order=~pl.col("_op").is_in(_NEGATIVE)
     )
-    spans: dict[bytes, Spans] = {}
-    for (key,), versions in marks.group_by("_bare"):
-        positive = versions.filter("_order").sort("_epoch")
-        if not positive["_goes"].fill_null(value=False).all():
-            spans[bytes(key)] = tuple(_spans(positive["_epoch"].to_list(), positive["_goes"].fill_null(value=False).to_list()))
+    versions = marks.filter("_order").sort("_epoch").group_by("_bare", maintain_order=True).agg("_epoch", "_goes", _all=pl.col("_goes").all())
+    spans = {bytes(key): tuple(_spans(epochs, goes)) for key, epochs, goes in versions.filter(~pl.col("_all")).select("_bare", "_epoch", "_goes").iter_rows()}
     return ErasedKeys(frozenset(map(bytes, marks["_bare"].unique())), spans)
 
 
