@@ -158,6 +158,10 @@ class Epoch:
         """Report something that does not stop the epoch. `told`: the text without values of the data, where it may have some outside of quotes."""
         self.options.listener(Event("warning", action=text, told=told))
 
+    def note(self, text: str) -> None:
+        """Report something that is worth knowing, and no fault."""
+        self.options.listener(Event("log", action=text))
+
     # -- effects
 
     @contextmanager

@@ -89,7 +89,8 @@ def _ingest_files(epoch: Epoch, writer: NodeWriter, source: SourceFiles, copies:
     if out is not None and out.lost:
         epoch.warn(f"source '{name}': erased records were kept out by {', '.join(out.lost)}, which it has no more: they may come back")
     delta, records = ingest(
-        writer, source, epoch.plan.settings.places, before=known, suppressed=suppressed, floors=points, copies=copies, warn=epoch.warn, judge=judge, kept_out=out, nameless=nameless_keys(head, name)
+        writer, source, epoch.plan.settings.places, before=known, suppressed=suppressed, floors=points, copies=copies, warn=epoch.warn, note=epoch.note, judge=judge, kept_out=out,
+        nameless=nameless_keys(head, name),
     )  # fmt: skip
     if not source.rebuilt:
         _warn_of(epoch.warn, undone_corrections(run, source.node, delta, epoch.history))
@@ -112,6 +113,7 @@ def ingest(
     floors: Mapping[str, ResumePoint] | None = None,
     copies: Copies | None = None,
     warn: Callable[[str], object] = str,
+    note: Callable[[str], object] = str,
     judge: Callable[[NodeDelta, IngestResult], None] | None = None,
     kept_out: KeptOut | None = None,
     nameless: frozenset[bytes] = frozenset(),
@@ -127,6 +129,7 @@ def ingest(
         floors: By path the files that are read from a cursor on.
         copies: Local copies that are read in place of staged files.
         warn: Takes what does not stop the run.
+        note: Takes what is no fault.
         judge: Stops a run that takes too much back.
         kept_out: Erased records that stay out.
         nameless: Keys of rows that no file has.
@@ -157,7 +160,8 @@ def ingest(
     counted = _with_columns_that_stand(source, counted, delta, first=before is None)
     _warn_of(warn, _shortened(source, counted))
     _warn_of(warn, _without_records(operator, counted, changes))
-    _warn_of(warn, _remarks(operator, files, counted, changes))
+    _warn_of(warn, _remarks(operator, files.remarks, counted, changes))
+    _warn_of(note, _remarks(operator, files.left_out, counted, changes))
     return delta, _with_lists(run, source.node, counted, made, _unread(lists, changes))
 
 
@@ -217,12 +221,12 @@ def _without_records(operator: SourceNode, records: Iterable[FileRecord], change
             yield f"source '{operator.name}': {record.path}: {told}: it gives no records"
 
 
-def _remarks(operator: SourceNode, files: FileReader, records: Iterable[FileRecord], changes: FileChanges) -> Iterator[str]:
-    """What the format says of the files that were read."""
+def _remarks(operator: SourceNode, texts_of: Callable[[FileRecord], Sequence[str]], records: Iterable[FileRecord], changes: FileChanges) -> Iterator[str]:
+    """Texts of the format on the files that were read."""
     read = _read_labels(changes) if operator.reader().tells else set()
     for record in records:
         if record.label in read and record.present:
-            yield from (f"source '{operator.name}': {record.path}: {text}" for text in files.remarks(record))
+            yield from (f"source '{operator.name}': {record.path}: {text}" for text in texts_of(record))
 
 
 def _cell_orders(files: FileReader, changes: FileChanges) -> Sequence[Sequence[str]]:

@@ -98,6 +98,10 @@ class FileReader:
         path = self.path(record)
         return tuple(self.reader.remarks(buffer_of(path, record.path), record.path))
 
+    def left_out(self, record: FileRecord) -> Sequence[str]:
+        """Counts of what a file has that makes no record, and is no fault. Raises InputError."""
+        return tuple(self.reader.left_out(buffer_of(self.path(record), record.path), record.path))
+
     def _lacking(self, record: FileRecord, scope: ScopePattern) -> tuple[str, ...]:
         """The columns that a pattern of paths names and the file lacks. Raises InputError for a path that does not fit."""
         scope.told(record.path)

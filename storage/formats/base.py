@@ -295,8 +295,6 @@ class Reader(Generic[OptionsT]):
     """Whether a record has only some of the fields of its file."""
     undeclared_type: ClassVar[str] = "string"
     """The type of undeclared columns."""
-    tells: ClassVar[bool] = False
-    """Whether it has remarks on files that were read."""
     delimited: ClassVar[bool] = False
     """Whether a record's cells follow each other in the order of the file's columns."""
     library: ClassVar[str] = ""
@@ -315,8 +313,17 @@ class Reader(Generic[OptionsT]):
         """A warning for a file without records; None where such a file is normal."""
         return None
 
+    @property
+    def tells(self) -> bool:
+        """Whether it has remarks or counts of files that were read."""
+        return False
+
     def remarks(self, data: Buffer, name: str) -> Sequence[str]:
         """Warnings for a file that was read. Raises InputError."""
+        return ()
+
+    def left_out(self, data: Buffer, name: str) -> Sequence[str]:
+        """Counts of what a file has that makes no record, and is no fault. Raises InputError."""
         return ()
 
     def levels(self) -> Mapping[str, Sequence[str]]:

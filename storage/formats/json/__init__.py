@@ -6,7 +6,7 @@ that is no JSON, a `record_path` that leads to no array, more than 1000 levels. 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from typing_extensions import override
@@ -23,6 +23,9 @@ from storage.formats.json.write import objects
 from storage.formats.line_files import lines_within, scan_lines
 from storage.formats.nested_names import clash
 from storage.formats.options import OptionError, Options
+
+COUNTED_BYTES = 64 << 20
+"""Bytes of a file in which empty arrays are counted: in a larger one that would cost more than reading what changed."""
 
 
 @register_reader("json")
@@ -52,6 +55,16 @@ class JsonReader(DocumentReader[JsonReadOptions]):
     @override
     def starts_within(self, data: Buffer, start: int, end: int) -> Starts:
         return lines_within(data, start, end)
+
+    @property
+    @override
+    def tells(self) -> bool:
+        return any(path.mode == "explode" for path in self.plan.array_paths)
+
+    @override
+    def left_out(self, data: Buffer, name: str) -> Sequence[str]:
+        counts = read.empty_arrays_of(self, data, name) if len(data) <= COUNTED_BYTES else {}
+        return [f"{count:,} empty array{'s' if count > 1 else ''} '{path}', of which no record is made" for path, count in counts.items() if count]
 
     @override
     def tail(self, data: Buffer, name: str, start: int, first_row: int) -> Range | None:

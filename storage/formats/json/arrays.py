@@ -12,10 +12,15 @@ from storage.formats.values import text_of_value
 from storage.values.json_text import canonical
 
 
-def expanded(records: Iterable[dict[str, Any] | Reject], paths: Sequence[ArrayPath]) -> Iterator[dict[str, Any] | Reject]:
+def expanded(records: Iterable[dict[str, Any] | Reject], paths: Sequence[ArrayPath], empty: dict[str, int] | None = None) -> Iterator[dict[str, Any] | Reject]:
     """The records with each path's array exploded or joined.
 
     A record is a reject where several arrays would make too many records, or where another value is in the place of an array to explode.
+
+    Args:
+        records: The records.
+        paths: The arrays.
+        empty: Counts, by its path, each empty array of which no record is made.
     """
     for record in records:
         if isinstance(record, Reject):
@@ -28,10 +33,10 @@ def expanded(records: Iterable[dict[str, Any] | Reject], paths: Sequence[ArrayPa
         if message := limits.explodes_too_much(sizes):
             yield Reject("malformed_record", message, raw=canonical(record))
             continue
-        yield from _through(record, paths)
+        yield from _through(record, paths, empty)
 
 
-def _through(record: dict[str, Any], paths: Sequence[ArrayPath]) -> Iterable[dict[str, Any] | Reject]:
+def _through(record: dict[str, Any], paths: Sequence[ArrayPath], empty: dict[str, int] | None) -> Iterable[dict[str, Any] | Reject]:
     """Return the records that all paths make of one. An element of one array may contain the next array, so each element is checked before that is exploded."""
     made: Iterable[dict[str, Any]] = (record,)
     for number, path in enumerate(paths):
@@ -39,7 +44,7 @@ def _through(record: dict[str, Any], paths: Sequence[ArrayPath]) -> Iterable[dic
             made = list(made)
             if misfit := next((found for one in made if (found := _no_array(one, path.steps, record))), None):
                 return (misfit,)
-        made = _by_one(made, path)
+        made = _by_one(made, path, empty)
     return made
 
 
@@ -65,8 +70,10 @@ def _reject(record: dict[str, Any], name: str, value: Any, kind: str) -> Reject:
     return Reject("type_coercion_failure", f"column '{name}': cannot read {text_of_value(value)!r} as {kind}", fields, canonical(record))
 
 
-def _by_one(records: Iterable[dict[str, Any]], path: ArrayPath) -> Iterator[dict[str, Any]]:
+def _by_one(records: Iterable[dict[str, Any]], path: ArrayPath, empty: dict[str, int] | None) -> Iterator[dict[str, Any]]:
     for record in records:
+        if empty is not None and path.path in empty and walked(record, path.steps) == []:
+            empty[path.path] += 1
         yield from _one_path(record, path)
 
 

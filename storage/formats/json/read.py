@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -290,6 +291,22 @@ def _with_arrays(reader: _Reader, records: Iterable[Record]) -> Iterable[Record]
     made = expanded(records, reader.plan.array_paths) if reader.plan.array_paths else records
     members = Members.of(reader.plan.declared) if reader.plan.on_unmapped == "drop" else None
     return with_whole_objects(made, members) if members is not None and members.dotted else made
+
+
+def empty_arrays_of(reader: _Reader, data: Buffer, name: str) -> Mapping[str, int]:
+    """The number of empty arrays by their path, where they are exploded. Only text that may have one is parsed. Raises InputError."""
+    paths = [path for path in reader.plan.array_paths if path.mode == "explode"]
+    names = "|".join(re.escape(json.dumps(path.steps[-1], ensure_ascii=False)) for path in paths)
+    empty = re.compile(rf'(?:{names}|"[^"\n]*\\[^"\n]*")\s*:\s*\[\s*\]'.encode())
+    counts = dict.fromkeys((path.path for path in paths), 0)
+    groups: Iterable[Iterable[Record]]
+    if _of_lines(reader, data, None):
+        groups = (_line_records(reader, text, 1, name, _unique(reader)) for text in _pieces(data, name) if empty.search(text))
+    else:
+        groups = _groups(reader, data, name) if empty.search(data) else ()
+    for _ in expanded(chain.from_iterable(groups), reader.plan.array_paths, counts):
+        pass
+    return counts
 
 
 def _all_lines(reader: _Reader, data: Buffer, name: str, unique: Unique | None, row: int = 1) -> Iterator[Record]:

@@ -27,7 +27,6 @@ class XlsxReader(Reader[XlsxReadOptions]):
 
     Options: ClassVar[type[Options]] = XlsxReadOptions
     undeclared_type: ClassVar[str] = "any"
-    tells: ClassVar[bool] = True
     library: ClassVar[str] = "fastexcel"
     extra: ClassVar[str] = "excel"
 
@@ -48,6 +47,11 @@ class XlsxReader(Reader[XlsxReadOptions]):
     @override
     def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
         return self.documented(read_records(self.options, self.plan, data, name))
+
+    @property
+    @override
+    def tells(self) -> bool:
+        return True
 
     @override
     def remarks(self, data: Buffer, name: str) -> Sequence[str]:

@@ -596,3 +596,19 @@ def test_datetime_is_date_time(tmp_path, word):
     folder.write("s.csv", f"t,u\n{at},{at}\n")
     assert folder.run().committed
     assert folder.text("s.out") == f"t,u,h\n{at},{at},15\n"
+
+
+def test_a_run_says_of_how_many_empty_arrays_no_record_is_made(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    columns = "schema: [{ name: id, type: int }, { name: s, type: int }], array_paths: [{ path: items, mode: explode }]"
+    folder.write("pipeline.yaml", f"""
+pipeline: {{ name: explode }}
+nodes:
+  - {{ type: source, name: orders, config: {{ name: orders, type: json, path: orders.jsonl, on_unmapped: {{ mode: drop }}, {columns} }} }}
+  - {{ type: output, name: report, input: orders, config: {{ name: report, type: csv, path: report.csv }} }}
+""")
+    folder.write("orders.jsonl", '{"id": 1, "items": [{"s": 5}]}\n{"id": 2, "items": []}\n{"id": 3, "items": [ ]}\n{"id": 4}\n')
+    code, _, told = command("run", str(tmp_path / "pipeline.yaml"))
+    assert (code, folder.text("report.csv")) == (0, "id,s\n1,5\n4,\n")
+    assert told.count("info: source 'orders': orders.jsonl: 2 empty arrays 'items', of which no record is made\n") == 1
+    assert "empty array" not in command("run", str(tmp_path / "pipeline.yaml"))[2]

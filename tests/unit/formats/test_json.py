@@ -179,6 +179,29 @@ def test_elements_of_an_array_that_have_another_one_are_judged_too(items, made):
         assert [(row.data["o"], row.data["s"]) for row in rows] == [(1, 1), *((2, s) for _, s in made)]
 
 
+ITEMS = st.none() | st.lists(st.fixed_dictionaries({"s": st.integers(0, 9)}, optional={"inner": st.lists(st.fixed_dictionaries({"k": st.integers(0, 3)}), max_size=2)}), max_size=3)
+
+
+@examples(100)
+@given(st.lists(st.fixed_dictionaries({"id": st.integers(0, 9), "note": st.sampled_from(["x", '"items": []', "\\"])}, optional={"items": ITEMS}), max_size=8),
+       st.sampled_from(["ndjson", "array"]), st.sampled_from([None, 1]), st.booleans())  # fmt: skip
+def test_empty_arrays_are_counted_where_no_record_is_made_of_them(records, shape, indent, escape):
+    inner = [one["inner"] for record in records for one in record.get("items") or () if "inner" in one]
+    expected = {"items": sum(record.get("items") == [] for record in records), "inner": sum(one == [] for one in inner)}
+    data = "\n".join(map(json.dumps, records)) if shape == "ndjson" else json.dumps(records, indent=indent)
+    data = (data.replace('"items": [', '"\\u0069tems" : [ ') if escape else data).encode()
+    made = json_reader([("id", "int"), ("s", "int"), ("k", "int")], {"format": shape}, array_paths=(ArrayPath("items"), ArrayPath("inner")), on_unmapped="drop")
+    told = made.left_out(data, "f.json")
+    assert told == [f"{count:,} empty array{'s' if count > 1 else ''} '{path}', of which no record is made" for path, count in expected.items() if count]
+
+
+def test_what_is_not_exploded_is_not_counted():
+    plain, joined = json_reader([("id", "int")]), json_reader([("id", "int")], array_paths=(ArrayPath("items", "join"),))
+    assert not plain.tells
+    assert not joined.tells
+    assert json_reader([("id", "int")], array_paths=(ArrayPath("items"),)).tells
+
+
 def test_under_ndjson_the_record_path_leads_to_the_records_of_each_line():
     reader = json_reader([("n", "int")], {"format": "ndjson", "record_path": "$.d.r"})
     data = b'{"d": {"r": [{"n": 1}, {"n": 2, "m": 0}]}}\n{"d": {"r": []}}\n{"d": []}\n{"d": {"r": [7, {"n": 3}]}}\n{\n'
