@@ -49,6 +49,13 @@ def consolidate(delta: Rows) -> Rows:
     return Rows(delta.engine, frame=spark_algebra.consolidate(delta.as_frame()))
 
 
+def repair(delta: Rows) -> Rows:
+    """`consolidate` for a delta with at most one row of each sign a key: what a row-wise map or filter makes of a consolidated one. An engine needs a third of the time."""
+    if delta.are_here:
+        return Rows(delta.engine, arrow_algebra.consolidate(delta.as_table()))
+    return Rows(delta.engine, frame=spark_algebra.repair(delta.as_frame()))
+
+
 def replacement(old_live: Rows, new_live: Rows, cause: str) -> Rows:
     """The delta that takes some live rows back and brings others in. `consolidate` makes of it what `diff` gives."""
     if old_live.frame is not None and new_live.frame is not None and old_live.table is None and new_live.table is None:

@@ -14,16 +14,22 @@ from changelog.columns import column
 from changelog.lazy_imports import F
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructType
 
 
-def parts(frame: DataFrame, names: Sequence[str]) -> list[Column]:
-    """Return the parts of the columns `names`. On both engines, parts are null-safe equal and grouped together exactly where the columns print the same."""
+def parts(frame: DataFrame, names: Sequence[str], value: Callable[[str], Column] = column) -> list[Column]:
+    """Return the parts of the columns `names`. On both engines, parts are null-safe equal and grouped together exactly where the columns print the same.
+
+    Args:
+        frame: A frame with these columns. Its schema tells their types.
+        names: The columns.
+        value: Returns the column of a name, where the columns have other names by now.
+    """
     types = {field.name: field.dataType for field in frame.schema.fields}
-    return [part for name in names for part in _split(column(name), types[name])]
+    return [part for name in names for part in _split(value(name), types[name])]
 
 
 def whole(frame: DataFrame, names: Sequence[str], pieces: Sequence[str]) -> list[Column]:
@@ -44,7 +50,12 @@ def alike(old: Column, new: Column, count: int) -> Column:
     Parts are compared one by one, because an engine refuses to compare two structs where only one has a part that is never null.
     """
     fields = ["f", *(f"f{at}" for at in range(count))]
-    same = [old.getField(name).eqNullSafe(new.getField(name)) for name in fields]
+    return agree([old.getField(name) for name in fields], [new.getField(name) for name in fields])
+
+
+def agree(old: Sequence[Column], new: Sequence[Column]) -> Column:
+    """Return whether two images have equal parts."""
+    same = [one.eqNullSafe(other) for one, other in zip(old, new, strict=True)] or [F.lit(True)]
     while len(same) > 1:  # in pairs of pairs: plans may nest only so deep
         same = [left & right for left, right in zip_longest(same[::2], same[1::2], fillvalue=F.lit(True))]
     return same[0]

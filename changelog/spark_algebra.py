@@ -5,10 +5,11 @@ A key has at most one live row, so a valid delta takes back at most one image of
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from changelog.columns import CAUSE, EPOCH, KEY, OP, column, image_columns
-from changelog.equality import alike, fingerprint, parts, whole
+from changelog.equality import agree, parts, whole
 from changelog.frames import among, chosen, known, told, united, with_envelope, without
 from changelog.lazy_imports import F, Window
 from changelog.ops import Op, is_negative, is_positive, only_appends, weight
@@ -118,18 +119,10 @@ def pair(delta: DataFrame) -> DataFrame:
     In: a delta with at most one row of each sign a key (and epoch). A struct is null where there is no such row. The cause is
     that of the row brought in, else of the row taken back. Reads `delta` twice, each row once.
     """
-    keys = [name for name in (EPOCH, KEY) if name in delta.columns]
-    return _joined(*_halves(delta), keys, image_columns(delta), None).select(*keys, CAUSE, _OLD, _NEW)
-
-
-def _unpaired(pairs: DataFrame, keys: Sequence[str], names: Sequence[str]) -> DataFrame:
-    old, new = F.col(_OLD), F.col(_NEW)
-    sides = pairs.withColumn("_came", F.explode(F.array(F.lit(False), F.lit(True))))
-    came, both = F.col("_came"), old.isNotNull() & new.isNotNull()
-    there = sides.where(F.when(came, new.isNotNull()).otherwise(old.isNotNull()))
-    # field by field: an engine whose optimizer learns that a field is never null on one side has two types of struct
-    image = [F.when(came, new.getField(name)).otherwise(old.getField(name)).alias(name) for name in names]
-    return there.select(_op(came, both).alias(OP), *map(column, keys), *image)
+    keys, names = [name for name in (EPOCH, KEY) if name in delta.columns], image_columns(delta)
+    met = _joined(*_halves(delta), keys, names)
+    images = (F.when(column(side), F.struct(*(_of_side(side, name).alias(name) for name in names))).alias(side) for side in (_OLD, _NEW))
+    return met.select(*keys, CAUSE, *images)
 
 
 def repair(delta: DataFrame, ops: Collection[Op] | None = None, compare: Sequence[str] | None = None) -> DataFrame:
@@ -159,8 +152,13 @@ def diff(old_live: DataFrame, new_live: DataFrame, cause: str, compare: Sequence
 
 def _net(old: DataFrame, new: DataFrame, names: Sequence[str], compare: Sequence[str] | None) -> DataFrame:
     """The op rows from one side to the other, each of `_key`, `_cause` and the image `names`."""
-    changed = _joined(old, new, [KEY], names, compare).where(~F.col("_same")).select(KEY, CAUSE, _OLD, _NEW)
-    return told(_unpaired(changed, [KEY, CAUSE], names), with_envelope(among(known(new), names), OP, KEY, CAUSE))
+    was, came, both = column(_OLD), F.col("_came"), column(_OLD).isNotNull() & column(_NEW).isNotNull()
+    before, now = (parts(frame, names if compare is None else compare, partial(_of_side, side)) for frame, side in ((old, _OLD), (new, _NEW)))
+    changed = _joined(old, new, [KEY], names).where(~(both & agree(before, now)))
+    sides = changed.withColumn("_came", F.explode(F.array(F.lit(False), F.lit(True))))
+    there = sides.where(F.when(came, column(_NEW)).otherwise(was))
+    image = [F.when(came, _of_side(_NEW, name)).otherwise(_of_side(_OLD, name)).alias(name) for name in names]
+    return told(there.select(_op(came, both).alias(OP), KEY, CAUSE, *image), with_envelope(among(known(new), names), OP, KEY, CAUSE))
 
 
 def _both(old_live: DataFrame, new_live: DataFrame) -> list[str]:
@@ -180,16 +178,22 @@ def _halves(delta: DataFrame) -> tuple[DataFrame, DataFrame]:
     return delta.where(is_negative(F.col(OP))), delta.where(is_positive(F.col(OP)))
 
 
-def _joined(old: DataFrame, new: DataFrame, keys: Sequence[str], names: Sequence[str], compare: Sequence[str] | None) -> DataFrame:
-    """`keys`, `_cause`, `_old` and `_new` (structs of `names`), and `_same`: whether the sides' `compare` columns are."""
-    sides = []
-    for frame, side in ((old, _OLD), (new, _NEW)):
-        image = F.struct(*map(column, names)).alias(side)
-        printed = fingerprint(frame, names if compare is None else compare).alias(f"{side}_print")
-        sides.append(frame.select(*keys, F.col(CAUSE).alias(f"{side}{CAUSE}"), image, printed))
+def _joined(old: DataFrame, new: DataFrame, keys: Sequence[str], names: Sequence[str]) -> DataFrame:
+    """`keys`, `_cause`, and both images, each column under its name behind that of its side. The name of a side alone is a column that is true where the side has a row, else null.
+
+    Engines take much longer to join and to explode structs than columns.
+    """
+    sides = [
+        frame.select(*keys, F.col(CAUSE).alias(f"{side}:{CAUSE}"), F.lit(True).alias(side), *(column(name).alias(f"{side}:{name}") for name in names))
+        for frame, side in ((old, _OLD), (new, _NEW))
+    ]
     joined = sides[0].join(sides[1], list(keys), "full")
-    same = alike(F.col(f"{_OLD}_print"), F.col(f"{_NEW}_print"), len(parts(new, names if compare is None else compare)))
-    return joined.withColumns({CAUSE: F.coalesce(f"{_NEW}{CAUSE}", f"{_OLD}{CAUSE}"), "_same": same})
+    return joined.withColumn(CAUSE, F.coalesce(_of_side(_NEW, CAUSE), _of_side(_OLD, CAUSE)))
+
+
+def _of_side(side: str, name: str) -> Column:
+    """A column of one of two joined images."""
+    return column(f"{side}:{name}")
 
 
 def _widened(frame: DataFrame, other: DataFrame, names: Sequence[str], cause: str) -> DataFrame:

@@ -290,4 +290,4 @@ def consolidate_epochs(rows: DataFrame) -> DataFrame:
     """The net change of each key in each epoch of derived op rows."""
     marked = rows.withColumns({"_key": F.concat(F.lpad(F.hex(F.col("_epoch")), 16, "0").cast("binary"), F.col("_key")), "__epoch": F.col("_epoch")})
     names = [name for name in rows.columns if name not in ("_key", "_epoch")]
-    return spark_algebra.consolidate(marked).select(F.col("__epoch").alias("_epoch"), key_slice(F.col("_key"), 17).alias("_key"), *map(column, names))
+    return spark_algebra.repair(marked).select(F.col("__epoch").alias("_epoch"), key_slice(F.col("_key"), 17).alias("_key"), *map(column, names))

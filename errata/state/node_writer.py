@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from changelog.algebra import consolidate
+from changelog.algebra import repair
 from changelog.lazy_imports import F, pa, pl
 from changelog.ops import SYMBOLS, Op
 from changelog.rows import Rows, is_null, is_set
@@ -155,7 +155,7 @@ class NodeWriter:
         if not bad.are_here:
             if bad.are_empty():
                 return 0, 0
-            bad = (consolidate(bad) if loose else bad).condensed().on_driver(self.run.engine.limits.small_rows)
+            bad = (repair(bad) if loose else bad).condensed().on_driver(self.run.engine.limits.small_rows)
         changelog = self.run.tables.changelog(node)
         if not bad.are_here:
             changelog.append(bad.content, self.run.epoch)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from changelog.algebra import consolidate
+from changelog.algebra import repair
 from changelog.rows import Rows
 from errata.plan.plan import Node, Plan
 from errata.state.node_tables import Tables, accepted, qualify_input, stored_rows, visible_rows
@@ -33,7 +33,7 @@ class NodeDelta:
         ops: Number of op rows by op symbol, rejects left out.
         rejected: New rejects.
         repaired: Rejects that are gone.
-        loose: Whether rows that cancel each other may be among them.
+        loose: Whether rows that cancel each other may be among them. At most one row of each sign has a key.
     """
 
     node: str
@@ -176,7 +176,7 @@ class RunState:
     def net_delta(self, node: Node) -> Rows | None:
         """The delta of a node, consolidated; None where nothing changed."""
         delta = self.done[node.name]
-        return consolidate(delta.rows) if delta.rows is not None and delta.loose else delta.rows
+        return repair(delta.rows) if delta.rows is not None and delta.loose else delta.rows
 
     def epoch_rows(self, node: Node) -> Rows:
         """The op rows of this epoch in a node's table."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from changelog.algebra import consolidate, diff, insertions, replacement
+from changelog.algebra import consolidate, diff, insertions, repair, replacement
 from changelog.rows import Rows
 
 if TYPE_CHECKING:
@@ -36,6 +36,11 @@ class Delta:
     def loose(cls, rows: Rows) -> Delta:
         """Op rows that may cancel each other."""
         return cls(rows, True, lambda: consolidate(rows))
+
+    @classmethod
+    def mapped(cls, rows: Rows) -> Delta:
+        """Op rows that may cancel each other, with at most one of each sign a key: what a row-wise map makes of a delta."""
+        return cls(rows, True, lambda: repair(rows))
 
     @classmethod
     def between(cls, old: Rows, new: Rows, cause: str = "recompute") -> Delta:

@@ -103,7 +103,7 @@ class Linear(Operator):
         deltas = [(index, delta) for index in range(len(self.inputs)) if (delta := context.delta(index)) is not None]
         rows, *others = (self._mapped(delta.rows, index, context.values) for index, delta in deltas)
         signed = any(delta.signed for _, delta in deltas)
-        return Delta.loose(rows.union(*others)) if signed else Delta(rows.union(*others), signed=False)
+        return Delta.mapped(rows.union(*others)) if signed else Delta(rows.union(*others), signed=False)
 
     def rebuild(self, context: OperatorContext, cause: str = "logic") -> Delta:
         """Map the live inputs and compare by key."""

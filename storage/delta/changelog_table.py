@@ -194,8 +194,9 @@ class ChangelogTable:
         elif isinstance(data, TaskRows):
             write_made_rows(table, data, Storing.of(table.schema().fields, placements), epoch, self._once(self._signed(epoch)))
         else:
-            columns = stored_columns(table.schema().fields, placements, {EPOCH: F.lit(epoch).cast("bigint")})
-            data.select(*columns).write.format("delta").mode("append").option("userMetadata", self._signed(epoch)).save(engine_uri(self.uri))
+            storing, others = Storing.as_stored(table.schema().fields), [field for field in table.schema().fields if field.name != EPOCH]
+            made = told(data.select(*stored_columns(others, placements, {})), spark_schema(pa.schema([field for field in storing.fields if field.name != EPOCH])))
+            write_made_rows(table, TaskRows(made, iter), storing, epoch, self._once(self._signed(epoch)))
 
     # -- reading
 

@@ -246,6 +246,11 @@ class Storing:
         """Return the storing of the columns of some placements."""
         return cls(tuple(map(_physical, stored)), {where.stored.name: where.column.name for where in placements})
 
+    @classmethod
+    def as_stored(cls, stored: Sequence[Field]) -> Storing:
+        """Return the storing of rows that have the names of the fields."""
+        return cls(tuple(map(_physical, stored)), {field.name: field.name for field in stored})
+
     def table(self, rows: pa.Table) -> pa.Table:
         """Return rows in the stored fields. Fields without a declared column are null."""
         return pa.table([_stored_array(rows, self.sources.get(field.name), field.type) for field in self.fields], schema=pa.schema(self.fields))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from changelog.columns import EPOCH, ERROR, KEY, OP
+from changelog.frames import mapped
 from changelog.lazy_imports import pa, pc
 from changelog.rows import TaskRows
 from storage.delta.columns import Storing
@@ -55,7 +56,7 @@ def write_made_rows(table: DeltaTable, made: TaskRows, storing: Storing, epoch: 
     """
     from deltalake.transaction import AddAction
 
-    files = made.seeds.mapInArrow(_Writing(table.table_uri, local_folder(table), storing, epoch, made.work), _FILE_ROW).collect()
+    files = mapped(made.seeds, _Writing(table.table_uri, local_folder(table), storing, epoch, made.work), _FILE_ROW).collect()
     actions: list[AddAction | RemoveAction] = [AddAction(row["path"], row["size"], {}, row["modified"], data_change=True, stats=row["stats"]) for row in files]
     if actions:
         table.create_write_transaction(actions, "append", table.schema(), commit_properties=properties)

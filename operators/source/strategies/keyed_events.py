@@ -13,8 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from changelog.columns import column
-from changelog.equality import alike, fingerprint, parts
-from changelog.equality import parts as image_parts
+from changelog.equality import agree, parts
 from changelog.frames import any_of, chosen, united
 from changelog.keys.spark import row_label_column
 from changelog.lazy_imports import F, Window, pa
@@ -141,9 +140,11 @@ def _passed_over(request: IngestRequest, events: DataFrame) -> tuple[int, str] |
     compared, stood = request.compared(), request.prior_rows.where(F.col("_error").isNull())
     here = [(record.stored, order) for order, record in enumerate(request.changes.now) if record.present]
     places = request.engine.from_arrow(pa.table({"_file": [name for name, _ in here], "_stands": pa.array([order for _, order in here], pa.int64())}))
-    old = stood.select("_key", "_file", fingerprint(stood, compared).alias("_old_print")).join(places, "_file").drop("_file")
-    same = alike(F.col("_old_print"), F.col("_print"), len(image_parts(stood, compared)))
-    marked = events.where(F.col("_error").isNull()).withColumn("_print", fingerprint(events, compared)).select("_key", "_file", "_order", "_print")
+    was = parts(stood, compared)
+    old = stood.select("_key", "_file", *(part.alias(f"_was{at}") for at, part in enumerate(was))).join(places, "_file").drop("_file")
+    now = parts(events, compared)
+    marked = events.where(F.col("_error").isNull()).select("_key", "_file", "_order", *(part.alias(f"_is{at}") for at, part in enumerate(now)))
+    same = agree([F.col(f"_was{at}") for at in range(len(was))], [F.col(f"_is{at}") for at in range(len(now))])
     passed = marked.join(old, "_key").where((F.col("_stands") > F.col("_order")) & ~same)
     [found] = request.engine.to_arrow(passed.agg(F.count(F.lit(1)).alias("count"), F.min("_file").alias("file"))).to_pylist()
     return (found["count"], found["file"]) if found["count"] else None
@@ -242,8 +243,8 @@ def error(category: str, detail: Column) -> Column:
     return F.to_json(F.struct(F.lit(category).alias("category"), detail.alias("detail")))
 
 
-_REJECT: Final = 4
-_OLD: Final = "_ev_old"
+_GOES, _COMES, _REJECTED = 1, 2, 3
+"""The rows that an event may become: the prior row is taken back, its own is brought in, it is rejected."""
 
 
 def net_changes(
@@ -269,10 +270,12 @@ def net_changes(
         appended = events.withColumn("_final", final).where(F.col("_final") & F.col("_stays"))
         return appended.select(F.lit(0).cast("tinyint").alias("_op"), "_key", *map(column, names))
     marked = events.withColumns({"_before": before, "_final": final})
-    marked = marked.where(F.col("_final") | F.col("_wrong").isNotNull()).withColumn("_print", fingerprint(marked, compared))
+    marked = marked.where(F.col("_final") | F.col("_wrong").isNotNull()) if judged else marked.where(F.col("_final"))
     joined = marked.withColumns({"_known": F.lit(False), "_same": F.lit(False)}) if stood is None else _beside(marked, stood, names, compared)
-    code = joined.withColumn("_code", F.explode(F.array_compact(F.array(*_codes(first_wins)))))
-    return code.select(_op().alias("_op"), _key().alias("_key"), *(_value(name, has_old=stood is not None).alias(name) for name in names))
+    may_go = stood is not None and not first_wins
+    each = joined.withColumn("_side", F.explode(F.array(*map(F.lit, [*([_GOES] if may_go else []), _COMES, *([_REJECTED] if judged and not first_wins else [])]))))
+    rows = each.where(_becomes(first_wins))
+    return rows.select(_op().alias("_op"), _key().alias("_key"), *(_value(name, has_old=may_go).alias(name) for name in names))
 
 
 def _places(first_wins: bool) -> list[Column]:
@@ -281,34 +284,38 @@ def _places(first_wins: bool) -> list[Column]:
 
 
 def _beside(marked: DataFrame, stood: DataFrame, names: Sequence[str], compared: Sequence[str]) -> DataFrame:
-    """Return the events with the prior row of their key."""
-    old = stood.select("_key", F.struct(*map(column, names)).alias(_OLD), fingerprint(stood, compared).alias("_old_print"))
-    same = alike(F.col("_old_print"), F.col("_print"), len(parts(stood, compared)))
-    return marked.join(old, "_key", "left").withColumns({"_known": F.col(_OLD).isNotNull(), "_same": same})
+    """Return the events with the columns of the prior row of their key. Engines take much longer to join and to explode structs than columns."""
+    old = stood.select("_key", F.lit(True).alias("_stood"), *(column(name).alias(_old_name(name)) for name in names))
+    same = agree(parts(stood, compared, _old), parts(marked, compared))
+    return marked.join(old, "_key", "left").withColumn("_known", F.col("_stood").isNotNull()).withColumn("_same", F.col("_known") & same)
 
 
-def _codes(first_wins: bool) -> list[Column]:
-    """Return the ops of an event as codes; null where an op does not apply."""
-    final, stays, known = F.col("_final"), F.col("_stays"), F.col("_known")
-    if first_wins:
-        return [F.when(final & ~known, 0)]
-    corrected = final & stays & known & ~F.col("_same")
-    stood_before = F.coalesce(F.col("_before"), known)
-    return [
-        F.when(final & stays & ~known, 0),
-        F.when(final & ~stays & known, 1),
-        F.when(corrected, 2),
-        F.when(corrected, 3),
-        F.when(F.col("_wrong").isNotNull() & ~stood_before, _REJECT),
-    ]
+def _old_name(name: str) -> str:
+    return f"_stood:{name}"
+
+
+def _old(name: str) -> Column:
+    """A column of the prior row."""
+    return column(_old_name(name))
+
+
+def _becomes(first_wins: bool) -> Column:
+    """Whether an event becomes the row that `_side` says."""
+    side, final, stays, known = F.col("_side"), F.col("_final"), F.col("_stays"), F.col("_known")
+    comes = final & ~known if first_wins else final & stays & ~F.col("_same")
+    goes = final & known & ~(stays & F.col("_same"))
+    rejected = F.col("_wrong").isNotNull() & ~F.coalesce(F.col("_before"), known)
+    return F.when(side == _COMES, comes).when(side == _GOES, goes).otherwise(rejected)
 
 
 def _op() -> Column:
-    return F.when(F.col("_code") == _REJECT, 0).otherwise(F.col("_code")).cast("tinyint")
+    side, known = F.col("_side"), F.col("_known")
+    goes, comes = F.when(F.col("_stays"), 2).otherwise(1), F.when(known, 3).otherwise(0)
+    return F.when(side == _COMES, comes).when(side == _GOES, goes).otherwise(0).cast("tinyint")
 
 
 def _key() -> Column:
-    return F.when(F.col("_code") == _REJECT, place_key()).otherwise(F.col("_key"))
+    return F.when(F.col("_side") == _REJECTED, place_key()).otherwise(F.col("_key"))
 
 
 def place_key() -> Column:
@@ -318,5 +325,5 @@ def place_key() -> Column:
 
 def _value(name: str, *, has_old: bool) -> Column:
     """Return a stored column: of the prior row where that is retracted, else of the event."""
-    new = F.when(F.col("_code") == _REJECT, F.col("_wrong")).otherwise(F.col("_error")) if name == "_error" else column(name)
-    return F.when(F.col("_code").isin(1, 2), F.col(_OLD).getField(name)).otherwise(new) if has_old else new
+    new = F.when(F.col("_side") == _REJECTED, F.col("_wrong")).otherwise(F.col("_error")) if name == "_error" else column(name)
+    return F.when(F.col("_side") == _GOES, _old(name)).otherwise(new) if has_old else new
