@@ -36,8 +36,8 @@ from storage.errors import StorageError
 from storage.state.ledger import Ledger
 from storage.values.text import plain_decimals
 
-MOST_ROWS = 500_000
-"""The most op rows that are merged; with more, the table is written anew."""
+MOST_ROWS, MOST_CELLS = 500_000, 60_000_000
+"""The most op rows that are merged, of wide rows and of narrow ones. With more, the table is written anew, which takes longer: its rows are sorted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,14 +209,15 @@ class Writing:
         run = self.run
         shape = output_columns(self.output, self.fields)[1]
         rows = accepted(run.tables.rows(run.engine, self.node, run.values, epochs=(since + 1, self.mark.epoch)).as_frame()).select(*map(column, ["_op", *self._read]))
-        table = run.engine.to_arrow(rows, MOST_ROWS + 1)
-        if table.num_rows > MOST_ROWS:
+        most = max(MOST_ROWS, MOST_CELLS // (len(self._read) + 1))
+        table = run.engine.to_arrow(rows, most + 1)
+        if table.num_rows > most:
             return None
         shaped = pa.Table.from_batches([self._typed(shape(batch)) for batch in table.to_batches(BATCH_ROWS)], self.schema)
         images, counts = net(shaped, pl.Series(weights(table)))
-        came = pl.Series(range(len(counts))).repeat_by(counts.clip(0)).explode().drop_nulls()
-        gone = (counts < 0).arg_true()
-        return images.take(gone.to_arrow()), -counts.gather(gone), images.take(came.to_arrow())
+        copies = counts.filter(counts > 1)
+        came = images.filter((counts > 0).to_arrow()) if copies.is_empty() else images.take(pl.Series(range(len(counts))).repeat_by(counts.clip(0)).explode().drop_nulls().to_arrow())
+        return images.filter((counts < 0).to_arrow()), -counts.filter(counts < 0), came
 
     @property
     def _read(self) -> list[str]:

@@ -25,22 +25,8 @@ __all__ = ["Rewriting"]
 
 _AT_ONCE = 64 << 20
 """Bytes of files that are rewritten at the same time; a larger file is rewritten alone."""
-
-
-def _may_hold(files: Sequence[DataFile], rows: pl.DataFrame, names: Sequence[str]) -> list[DataFile]:
-    """Return the files that may hold one of the rows, by their bounds of the named columns."""
-    for name in names:
-        files = [file for file, count in zip(files, met(files, name, values_of(rows, name)), strict=True) if count]
-    return [file for file in files if _holds_one(file, rows, names)]
-
-
-def _holds_one(file: DataFile, rows: pl.DataFrame, names: Sequence[str]) -> bool:
-    """Return whether a file may hold all values of some row."""
-    for name in names:
-        if rows.is_empty():
-            return False
-        rows = rows.filter(inside(file, name, values_of(rows, name)))
-    return not rows.is_empty()
+_SAMPLE = 10_000
+"""Leaving rows that tell which column separates files."""
 
 
 @dataclass(frozen=True)
@@ -55,13 +41,43 @@ class Rewriting:
     @cached_property
     def touched(self) -> list[DataFile]:
         """Files that may hold a leaving row."""
-        return _may_hold(self.files, self.leaving.rows, self._names)
+        return [file for file in self.files if self._may_hold(file)]
+
+    def _may_hold(self, file: DataFile) -> bool:
+        """Return whether a file may hold all values of some leaving row."""
+        rows = self.leaving.rows[self._near(file)]
+        for name in self._names[1:]:
+            if rows.is_empty():
+                break
+            rows = rows.filter(inside(file, name, values_of(rows, name)))
+        return not rows.is_empty()
 
     @cached_property
     def _names(self) -> list[str]:
-        """Columns for which the log has bounds. The column whose leaving values lie in the fewest files comes first."""
+        """Columns for which the log has bounds. The column whose leaving values lie in the fewest files comes first; a sample of the rows decides."""
         rows, names = self.leaving.rows, sorted({name for file in self.files for name in file.bounds})
-        return sorted(names, key=lambda name: int(met(self.files, name, values_of(rows, name)).sum()))
+        sample = rows.gather_every(max(1, rows.height // _SAMPLE))
+        return sorted(names, key=lambda name: int(met(self.files, name, values_of(sample, name)).sum()))
+
+    @cached_property
+    def _sorted(self) -> tuple[pl.Series, pl.Series]:
+        """The values of the first column in the leaving rows, in order and without nulls, and the places of all leaving rows in this order, nulls first."""
+        values = values_of(self.leaving.rows, self._names[0])
+        places = values.arg_sort(nulls_last=False)
+        return values.gather(places.slice(values.null_count())), places
+
+    def _near(self, file: DataFile) -> pl.Series:
+        """Return the places of the leaving rows that a file may hold by its bounds of the first column."""
+        if not self._names:
+            return pl.int_range(self.leaving.rows.height, eager=True)
+        (values, places), name = self._sorted, self._names[0]
+        nulls = len(places) - len(values)
+        first, last = 0, len(values)
+        if name in file.bounds:
+            low, high = (pl.Series([bound], dtype=values.dtype) for bound in file.bounds[name])
+            first, last = values.search_sorted(low, "left")[0], values.search_sorted(high, "right")[0]
+        among = places.slice(nulls + first, last - first)
+        return among if not nulls or file.nulls.get(name) == 0 else places.head(nulls).append(among)
 
     def actions(self) -> list[AddAction | RemoveAction]:
         """Write the new files and return the actions of the commit. Entering rows go to files with similar values."""
@@ -84,7 +100,7 @@ class Rewriting:
     def _rewritten(self, file: DataFile, came: pl.DataFrame, column: str | None) -> list[AddAction | RemoveAction]:
         """Rewrite a file without its leaving rows and with some entering rows. Returns no action where no row leaves."""
         rows = self.store.read(file, self.came.schema)
-        out = self.leaving.out_of(rows)
+        out = self.leaving.out_of(rows, self._near(file))
         if out.is_empty():
             return []
         keeps = pl.repeat(True, rows.height, eager=True).scatter(out, False)
