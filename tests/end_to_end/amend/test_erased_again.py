@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -166,6 +168,24 @@ def test_files_of_lineage_and_metrics_are_searched(folder: Folder) -> None:
     (folder.path / "lineage.jsonl").unlink()
     assert not verified(folder)
     folder.load().erase(ANNA, SAIL)
+    assert verified(folder)
+
+
+@pytest.mark.parametrize("others", ["benjamin", "annabella"])
+def test_two_erasures_at_once_follow_each_other(folder: Folder, others: str) -> None:
+    """Which one begins is not said: the other one waits, and finds what the first has left of its records."""
+    folder.write("in/orders.csv", ORDERS + "3,caroline,caro@example.org,7\n")
+    folder.run()
+    folder.write("in/orders.csv", "id,customer,mail,amount\n3,caroline,caro@example.org,7\n")
+    words = [sys.executable, "-m", "errata", "erase", str(folder.path / "pipeline.yaml"), "--wait", "--by", "us", "--reason", "asked", "--engine", "sail"]
+    erasures = [subprocess.Popen([*words, "--key", f"customer={name}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for name in ("annabella", others)]
+    said = [one.communicate() for one in erasures]
+    assert sorted(one.returncode for one in erasures) == ([0, 0] if others == "benjamin" else [0, 64]), said
+    assert holding(folder.path, ["annabella", "anna@example.org", *(["benjamin", "ben@example.org"] if others == "benjamin" else [])]) == []
+    assert verified(folder)
+    folder.run()
+    assert [row["customer"] for row in folder.load().show("orders")] == ["caroline"]
+    folder.run(full_refresh=True)
     assert verified(folder)
 
 

@@ -260,6 +260,42 @@ def test_an_erasure_leaves_nothing_in_the_bucket(far: Lake) -> None:
     assert far.folder.violations() == []
 
 
+ASKED = Erasure("asked", "the office", {"id": "777123"})
+
+
+@pytest.mark.parametrize("most", [8, pytest.param(1_000, marks=pytest.mark.deep)])
+def test_an_erasure_in_the_bucket_that_is_killed_at_any_step_ends(far: Lake, most: int) -> None:
+    """The claim of a killed process runs out, which has tests of its own: here it is gone at once."""
+    far.pipeline(kind="delta", path="out/table", state="state")
+    far.bucket.put("in/a.csv", "id,amount\n1,10\n777123,20\n")
+    far.run()
+    far.bucket.put("in/a.csv", "id,amount\n1,10\n")
+    points: list[tuple[str, bool, dict[str, bytes]]] = []
+    steps: list[str] = []
+
+    def snapshot(moment: Moment) -> None:
+        steps.extend([moment.name] if moment.side == "after" else [])
+        found = {key: far.bucket.get(key) for key in far.bucket.listed() if not key.startswith("state/far/claim")}
+        if not points or found != points[-1][2]:
+            points.append((f"{moment.side} {moment.name}", "append:ledger" in steps, found))
+
+    options = RunOptions(engine=EngineOptions("sail"))
+    with durable.probing(snapshot):
+        far.folder.load().erase(ASKED, options)
+    assert {committed for _, committed, _ in points} == {False, True}
+    for name, committed, found in points[:: -(-len(points) // most)]:
+        far.bucket.delete(*far.bucket.listed())
+        for key, content in found.items():
+            far.bucket.put(key, content)
+        if committed:
+            far.run()
+        else:
+            far.folder.load().erase(ASKED, options)
+        assert not [key for key in far.bucket.listed() if holds(far.bucket.get(key), 777123)], name
+        assert far.folder.violations() == [], name
+        assert [row["id"] for row in far.folder.load().show("report")] == [1], name
+
+
 def holds(content: bytes, number: int) -> bool:
     """Whether a file holds a number, in Parquet pages too."""
     if content[:4] != b"PAR1":
