@@ -40,7 +40,7 @@ SETTINGS: Mapping[str, Target] = {
     "document": Target(**_ROWS, system=SystemTypes(doc={"Head": {"batch_id": STRING}})),
     "body": Target(**_ROWS, system=SystemTypes(unexposed=frozenset({"pipeline.cutoff"}))),
 }
-"""What the examples are compiled against: fields amount, price, name, ok, day, items, info."""
+"""The surroundings of the examples: fields amount, price, name, ok, day, items, info."""
 
 CODES: tuple[Code, ...] = (
     # Syntax

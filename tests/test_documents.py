@@ -43,6 +43,11 @@ def test_the_readme_makes_five_claims():
     assert len(CLAIM.findall((ROOT / "README.md").read_text(encoding="utf-8").split("## What holds")[1].split("\n## ")[0])) == 5
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "start").glob("*.md")), ids=lambda page: page.name)
+def test_each_page_of_the_start_has_a_picture(page):
+    assert re.search(r"!\[[^\]]+\]\(\.\./pictures/\w[\w-]*\.svg\)", page.read_text("utf-8"))
+
+
 def test_every_picture_is_drawn_by_a_test():
     stale = [path.name for path, text in generated.drawn().items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     assert stale == [], "run: make docs"

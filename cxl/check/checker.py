@@ -22,7 +22,7 @@ MOST_PARTS = 50_000
 
 @dataclass(slots=True)
 class Uses:
-    """What a program requires of its operator, collected during the check.
+    """Requirements of a program on its operator, collected during the check.
 
     Args:
         broken: Functions with errors in their bodies. Their calls report nothing more.

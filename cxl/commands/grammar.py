@@ -1,4 +1,4 @@
-"""What is made of the grammar: `python -m cxl.commands.grammar` writes the parse tables, the editor grammar and the grammar's page."""
+"""Files made from the grammar: `python -m cxl.commands.grammar` writes the parse tables, the editor grammar and the grammar's page."""
 
 import json
 import re
@@ -104,7 +104,7 @@ def _words(parser: Lark) -> dict[str, list[str]]:
 
 
 def _roles(parser: Lark) -> dict[str, str]:
-    """What tokens are in the rules that read them: `operator`, `statement` where they begin one, `alone` where they are a whole expression."""
+    """Roles of tokens in the rules that read them: `operator`, `statement` where they begin one, `alone` where they are a whole expression."""
     begins = {rule.expansion[0].name for rule in parser.rules if rule.origin.name in _statements(parser)}
     alone = {rule.expansion[0].name for rule in parser.rules if rule.origin.name == "primary" and len(rule.expansion) == 1}
     operators = {symbol.name for rule in parser.rules if rule.alias in _OPERATOR_RULES for symbol in rule.expansion} | {"EQUAL", "ARROW"}

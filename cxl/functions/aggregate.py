@@ -188,7 +188,7 @@ def mean_type(_: Type, arguments: tuple[Type, ...]) -> Type:
 
 _DECIMALS_IN_ANY = replace(ANY, holds_decimals=True)
 NUMBER = (NUMERIC, DECIMAL)
-"""What sums and means take."""
+"""Types that sums and means take."""
 _VALUE, _NUMBER = (Param("value"),), (Param("value", NUMBER),)
 _entry("sum", "The sum; null where there is no value.", total, sum_type, _NUMBER, shown_returns="Nullable(Int | Float | Decimal)")
 _entry("count", "`count(*)`: the number of records; `count(value)`: of values that are not null.", lambda values: len(known(values)), INT,

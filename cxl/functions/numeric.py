@@ -17,7 +17,7 @@ from cxl.values import decimals
 from cxl.values.failure import overflow
 
 NUMBER = (NUMERIC, DECIMAL)
-"""What numeric methods accept."""
+"""Types that numeric methods accept."""
 
 _EXACT = 2.0**52
 """Every Float from here on is a whole number."""

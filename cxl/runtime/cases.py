@@ -10,7 +10,7 @@ from cxl.typed.program import Program
 from cxl.values.failure import CxlFailure
 
 Answer = list[dict[str, Any]] | CxlFailure
-"""What one record became: the emitted records in order, or its failure."""
+"""The result of one record: the emitted records in order, or its failure."""
 
 
 @dataclass(frozen=True, slots=True)

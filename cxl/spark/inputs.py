@@ -1,4 +1,4 @@
-"""What expressions read on Spark: input columns, results, variables, system variables."""
+"""Inputs of expressions on Spark: columns, results, variables, system variables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ class Context:
 
 @dataclass
 class Inputs:
-    """What the expressions over one frame read, and the columns that the frame needs before they are used.
+    """Inputs of the expressions over one frame, and the columns that the frame needs before they are used.
 
     Args:
         columns: Input fields that have another column than their name (`qualifier.name` in a combine).

@@ -273,6 +273,6 @@ class TreeBuilder(threading.local):
 
 
 def string_value(literal: str) -> str:
-    """What a string literal means."""
+    """The text that a string literal stands for."""
     body = literal[1:-1]
     return _ESCAPE.sub(lambda found: _ESCAPES.get(found[1], found[0]), body) if "\\" in body else str(body)

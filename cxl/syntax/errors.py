@@ -1,4 +1,4 @@
-"""What is wrong at a token that the parser cannot read, and what could stand there.
+"""Errors at a token that the parser cannot read, with what it could read instead.
 
 What was expected follows from the tokens that the parser accepts, and for names from `NAMES`: beginnings of programs that
 end where a name must follow. The parser's state behind each of them is its mark.
@@ -114,7 +114,7 @@ class Mistake:
 
 
 def mistake_at(place: Place) -> Mistake:
-    """What is wrong there."""
+    """The error at the token."""
     return next(found for rule in _RULES if (found := rule(place)) is not None)
 
 

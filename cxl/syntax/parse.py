@@ -19,7 +19,7 @@ class Comment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a text is: its statements or its expression, and what is wrong with it."""
+    """A parsed text: its statements or its expression, and its errors."""
 
     statements: tuple[ast.Statement, ...]
     expression: ast.Expr | None

@@ -60,7 +60,7 @@ class _Reader:
         BUILDER.end = 0
 
     def run(self) -> Any:
-        """What was read; None where an expression has an error."""
+        """The parsed statements or expression. None where an expression has an error."""
         for token in self._parse.lexer_thread.lex(self._state):
             try:
                 self._feed(token)
@@ -114,7 +114,7 @@ class _Reader:
             self._recover(self._mistake(at))
 
     def _mistake(self, at: int) -> Mistake:
-        """What is wrong at the token with this index, at which the parser stopped."""
+        """The error at the token with this index, at which the parser stopped."""
         accepted = frozenset(self._parse.accepts())
         example = _examples().get(self._state.position, "")
         return errors.mistake_at(Place(self._all_tokens(), at, accepted, example, self._statement_start()))
@@ -236,7 +236,7 @@ def _array_states() -> frozenset[int]:
 
 @cache
 def _parse_table() -> Mapping[int, Mapping[str, Any]]:
-    """What the parser does in each of its states with each kind of token."""
+    """The action of the parser in each state for each kind of token."""
     table: Mapping[int, Mapping[str, Any]] = parser().parse_interactive("", start="program").parser_state.parse_conf.parse_table.states
     return table
 

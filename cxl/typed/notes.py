@@ -1,4 +1,4 @@
-"""What the names of a program mean, noted while it is checked: for editors. Names in a program with errors are noted too, as far as they are known."""
+"""Meanings of the names of a program, noted for editors while it is checked. Names in a program with errors are noted too, as far as they are known."""
 
 from dataclasses import dataclass
 from typing import Literal

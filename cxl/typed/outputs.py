@@ -1,4 +1,4 @@
-"""What a program emits: names, types and order."""
+"""The output of a program: names, types and order."""
 
 from collections.abc import Iterator
 

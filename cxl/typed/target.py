@@ -1,4 +1,4 @@
-"""What a program is compiled against: the fields of its input, the `$` namespaces, the modules that it may use."""
+"""The surroundings of a program: the fields of its input, the `$` namespaces, the modules that it may use."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -62,7 +62,7 @@ class SystemTypes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What a program is compiled against.
+    """The surroundings that a program is compiled against.
 
     Args:
         schema: The fields of the input.

@@ -137,7 +137,7 @@ def run(
 
 
 def stored(path: str | Path, state: str | None = None) -> Snapshot | None:
-    """What the state of a pipeline tells although its file cannot be planned; None where no run of it was committed."""
+    """Return the last committed state of a pipeline whose file cannot be planned. None where no run of it was committed."""
     import re
 
     from errata.inspect.snapshot import Snapshot
@@ -270,7 +270,7 @@ class Pipeline:
         return known
 
     def correct(self, correction: Correction, options: RunOptions | None = None) -> tuple[Iterable[Row], RunResult]:
-        """A manual correction as an epoch of its own: its effect (node, op, before, after) and the run. Raises Failure."""
+        """Commit a manual correction as an epoch of its own. Returns its effect (rows of node, op, before, after) and the run. Raises Failure."""
         return amendments.amend_pipeline(self.loaded, correct.correction_of(self.plan, correction), options or RunOptions())
 
     def save_correction(self, correction: Correction, notes: Mapping[str, str | None] | None = None, *, dry: bool = False) -> saved_correction.Saved:
@@ -362,15 +362,15 @@ class Pipeline:
         return self.snapshot().columns(node, form)
 
     def diff(self, node: str, start: int, end: int) -> Iterable[Row]:
-        """Net difference between two epochs by key: op, before, after."""
+        """Return the net difference between two epochs by key: op, before, after."""
         return self.snapshot().diff(node, start, end)
 
     def why(self, node: str, conditions: Mapping[str, str]) -> Iterable[Row]:
-        """The source records behind the live rows that meet the conditions, and the corrections of each."""
+        """Return the source records behind the live rows that meet the conditions, and the corrections of each."""
         return why.why(self.snapshot(), node, conditions)
 
     def restate(self, node: str, wanted: Restatement) -> Iterable[Row]:
-        """What was published first for each period and what is said now, with the causes: one row a period, key and column that differs. Raises Usage."""
+        """Compare what was published first for each period with now. Yields one row a period, key and column that differs, with the causes. Raises Usage."""
         return restate.restate(self.snapshot(), node, wanted)
 
     def booked(self, output: str | None = None, at: int | None = None) -> Iterable[Row]:
@@ -414,7 +414,7 @@ class Pipeline:
         return letter_sheets.export(self.snapshot(), choice or LetterChoice(), path)
 
     def dlq_history(self) -> Iterable[Row]:
-        """What people decided about dead letters, newest first."""
+        """Return the decisions of people about dead letters, newest first."""
         return dlq.history(self.snapshot())
 
     def verify(self, recompute: bool = False, engine: EngineOptions = EngineOptions()) -> Iterable[Row]:  # noqa: B008 - frozen
@@ -443,15 +443,15 @@ class Pipeline:
         return report.report(self.loaded, self.snapshot())
 
     def plan_next(self) -> Iterator[Row]:
-        """What the next run would do: node, type, action, rows (that it goes through, None where only the run can say), reason."""
+        """Return the next run, one row a node: node, type, action, rows, reason. `rows` is the number that it goes through, None where only the run can say."""
         return self.outlook().rows()
 
     def outlook(self) -> Outlook:
-        """What the next run would do, and on which engine."""
+        """Return the next run and its engine."""
         return next_run.Outlook.of(self.loaded)
 
     def forecast(self, options: RunOptions | None = None, nodes: Sequence[str] = (), rows: int = 20, state: State | None = None) -> Forecast:
-        """What the next run would change in some nodes (none: all outputs), in rows and figures; it commits nothing.
+        """Compute what the next run would change in nodes, in rows and figures. Nothing is committed.
 
         Args:
             options: The engine and the guards of the run.

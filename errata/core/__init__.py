@@ -1,1 +1,1 @@
-"""What the whole application uses: diagnostics, failures, options, files."""
+"""Values that the whole application uses: diagnostics, failures, options, files."""

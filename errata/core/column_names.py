@@ -1,4 +1,4 @@
-"""What the name of a column says about its values."""
+"""Guesses from the name of a column about its values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run reports: events while it goes on, a result at its end."""
+"""Reports of a run: events while it goes on, a result at its end."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -70,7 +70,7 @@ class Counts(dict[str, Mapping[str, int]]):
 
 @dataclass(frozen=True, slots=True)
 class OutputChange:
-    """What a run changed in one output.
+    """Changes of a run in one output.
 
     Args:
         node: The output.
@@ -94,7 +94,7 @@ class OutputChange:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What a run did.
+    """The result of a run.
 
     Args:
         epoch: The last committed epoch, None before the first.

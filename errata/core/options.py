@@ -81,7 +81,7 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """What `errata erase` takes out.
+    """The records that `errata erase` takes out.
 
     Args:
         key: Columns of sources with the values of the records.
@@ -123,7 +123,7 @@ class LetterChoice:
 
 @dataclass(frozen=True, slots=True)
 class LetterDecision:
-    """What somebody decides about entries of the dead letter queue.
+    """A decision about entries of the dead letter queue.
 
     Args:
         action: `unwaive` takes a waiver back.
@@ -139,7 +139,7 @@ class LetterDecision:
 
 @dataclass(frozen=True, slots=True)
 class RepairNotes:
-    """What goes with repaired cells.
+    """Notes that go with repaired cells.
 
     Args:
         into: The file of corrections, below the pipeline's folder; None: the one of the source's corrections, or of the node behind it.
@@ -153,14 +153,14 @@ class RepairNotes:
 
 
 CORRECTION_STATES = ("applied", "spent", "conflict", "dangling", "pending", "draft", "withdrawn")
-"""What may have become of a correction as code; `pending`: no run has seen it yet."""
+"""States of a correction as code. `pending`: no run has seen it yet."""
 CORRECTION_COLUMNS = ("node", "state", "place", "key", "column", "from", "to", "reason", "author", "ticket", "records")
 """The columns of `errata corrections`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restatement:
-    """What `errata restate` compares.
+    """The comparison that `errata restate` makes.
 
     Args:
         by: The fields whose values are a period.

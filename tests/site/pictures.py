@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import errata
+from errata.core.options import Correction
+from errata.scaffold.example import make_project
 from tests.site.drawing import LINE, PADDING, Box, Drawing, Line
 from tests.site.pages import DOCS, titled
 
@@ -32,6 +34,9 @@ def pictures(folder: Path) -> Iterator[tuple[Path, str]]:
     yield FOLDER / "pipeline.svg", chain("A pipeline of four nodes with their rows", shop, {name: live(rows) for name, rows in first.items()})
     yield FOLDER / "correction.svg", chain("What a correction changes in each node", shop, {name: changes(shop.diff(name, 1, 2)) for name in shop.node_names})
     yield FOLDER / "epochs.svg", epochs(shop, "customers")
+    example = corrected_example(folder / "example")
+    yield FOLDER / "three-commands.svg", chain("What the new amount changes in each node", example, {name: changes(example.diff(name, 1, 2)) for name in example.node_names})
+    yield FOLDER / "start.svg", journey()
     sales = laid_out(folder, titled(START / "first-rollback.md")[:2])
     sales.run()
     yield FOLDER / "rollback.svg", groups(folder / "sales", sales)
@@ -46,6 +51,35 @@ def laid_out(folder: Path, files: Sequence[tuple[str, str]]) -> errata.Pipeline:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return errata.load(folder / Path(files[0][0]).parent / "pipeline.yaml")
+
+
+def corrected_example(folder: Path) -> errata.Pipeline:
+    """Return the example of `errata init`, after its first run and the correction of the page of three commands."""
+    list(make_project(folder))
+    pipeline = errata.load(folder / "pipeline.yaml")
+    pipeline.run()
+    pipeline.correct(Correction("orders", {"order_id": "1003"}, {"amount": "45.25"}, "wrong price"))
+    return pipeline
+
+
+def journey() -> str:
+    """Draw the pages of the start in their order, with what a reader has after each."""
+    pages = (
+        ("Is it for you?", "fits and limits"), ("Install", "a command: errata"), ("Three commands", "a correction seen"),
+        ("First pipeline", "sales, summed up"), ("First correction", "what changed, and why"), ("First rollback", "a whole group out"),
+    )  # fmt: skip
+    drawing, boxes = Drawing("The pages in their order, and what you have after each"), []
+    for number, (page, *gained) in enumerate(pages):
+        row, column = divmod(number, 3)
+        top = PADDING if row == 0 else boxes[0].bottom + GAP
+        boxes.append(drawing.box(PADDING + column * (190 + GAP), top, [Line(f"{number + 1} {page}", "name"), *(Line(text, "quiet") for text in gained)], 190))
+    for number in range(1, len(boxes)):
+        start, end = boxes[number - 1], boxes[number]
+        if number == 3:
+            back(drawing, start, end)
+        else:
+            drawing.arrow(start, end)
+    return drawing.svg()
 
 
 def kinds(pipeline: errata.Pipeline) -> Mapping[str, str]:
