@@ -24,7 +24,7 @@ FILE: Final = "hash"
 """The column with the hash of the file's content; rows with the hashes of records have none."""
 HASHES: Final = "hashes"
 """The column with the hashes of the records of a chunk, in rows of their own."""
-DISTINCT: Final = ("digest", HASHES)
+DISTINCT: Final = ("digest", "begin", HASHES)
 """Columns whose values hardly repeat."""
 MOST_GONE: Final = 2
 """Rows with the hashes of records are written anew where there are more than this for each chunk."""

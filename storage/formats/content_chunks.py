@@ -1,9 +1,8 @@
-"""Content-defined chunks of large files. The content decides where a chunk ends, so a change of the file moves only the ends near it.
+"""Chunks of large files: runs of some hundred records, each known by a hash of its bytes.
 
-A record is the last one of its chunk where a hash of three samples of its bytes is below 1/`RECORDS` of the hash's range, and the chunk has at least
-`LEAST` records. Two versions of a file have the same chunks except where they differ, whatever was inserted or deleted.
-
-Of a file whose last version is known, only the hashes of the known chunks are compared. Records are looked for where a hash differs.
+Of a file whose last version is known, the known chunks are looked for where they follow each other, and then where they went: behind a change, a known
+chunk goes on where a record begins with the bytes that the chunk begins with, and the hash of the chunk is right. What lies between is cut into new chunks. So
+two versions of a file have the same chunks except where they differ, whatever was inserted or deleted.
 """
 
 from __future__ import annotations
@@ -13,8 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from blake3 import blake3
 
 from changelog.lazy_imports import np, pa, pc
 from storage.files.errors import Buffer
@@ -34,30 +35,34 @@ Positions: TypeAlias = "npt.NDArray[np.int64]"
 Words: TypeAlias = "npt.NDArray[np.uint64]"
 
 RECORDS = 128
-"""Records of an average chunk."""
-LEAST = 16
-"""Records of the smallest chunk; only the last chunk of a file may have fewer."""
+"""Records of a chunk; where a new run of records ends, it has up to half as many again."""
 _RESIDENT = 64 << 20
 """Bytes of a mapped file that stay in memory, about."""
-_WORD = 8
-_WINDOW, _WIDER = 2, 4
-"""Average chunks in which the end of a new chunk is looked for, and how much larger the next window is."""
-_SLACK = 256
-"""Bytes by which a corrected chunk may be longer than before to be found at once: its end is looked for where it was."""
+_BEGIN, _WORD = 64, 8
+"""Bytes by which the begin of a chunk is recognized, and those of a word of them."""
+_WIDER = 4
+"""How much larger each next window is in which a known chunk is looked for."""
+_SLACK = 1024
+"""Bytes beyond a changed chunk in which the next one is looked for first."""
 _MOST_NEW, _EARLY = 1 / 3, 1 / 8
-"""Share of new chunks above which looking for all records takes less time, and how far in the file this is judged first."""
+"""Share of changed chunks above which looking for all records takes less time, and how far in the file this is judged first."""
+_TRIES = 4
+"""Known chunks with the same begin that are compared with one place, at most."""
+_MOST_TRIES = 8
+"""Comparisons in vain for each known chunk, after which chunks are not looked for any longer: their begins are much alike."""
 
 
 @cache
 def _factors() -> Words:
-    """The odd factors that mix the samples."""
-    return np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xFF51AFD7ED558CCD], np.uint64)
+    """The odd factors that mix the words of a begin."""
+    return np.frombuffer(blake3(b"begins of chunks").digest(_BEGIN), "<u8") | np.uint64(1)
 
 
 class Hashes(NamedTuple):
-    """The hashes of the chunks of a file, and of the records of each chunk of `ContentChunks.hashed`: None where nobody wants them, null for chunks without them."""
+    """The hashes of the chunks of a file, and of their begins. Of the records of each chunk of `ContentChunks.hashed`: None where nobody wants them, null for chunks without them."""
 
     chunks: RecordHashes
+    begins: RecordHashes
     records: pa.Array | None = None
 
 
@@ -90,6 +95,11 @@ class ContentChunks:
     def digests(self) -> pa.Array:
         """A hash of each chunk's bytes and of what else decides how they are read. A thread computes them: the first read of a file does not need them."""
         return pa.array(self.hashing.result().chunks.view(np.int64))
+
+    @property
+    def begins(self) -> pa.Array:
+        """A hash of the bytes that each chunk begins with."""
+        return pa.array(self.hashing.result().begins.view(np.int64))
 
     @cached_property
     def hashed(self) -> pa.Array | None:
@@ -162,7 +172,7 @@ class _Seen:
         count: their number
         first: where the first one begins
         last: where the last one begins
-        numbers: the numbers in the piece, from 0, of the records that may begin a chunk
+        numbers: the numbers in the piece, from 0, of the records that begin a chunk
         places: where these begin
         hashes: the hashes of all but the last one; None where nobody wants them
     """
@@ -177,21 +187,27 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True)
 class KnownChunks:
-    """The chunks that a file had: the hash, the bytes and the number of records of each, and the salt of all hashes."""
+    """The chunks that a file had: the hash, the hash of the begin, the bytes and the number of records of each, and the salt of all hashes."""
 
     digests: RecordHashes
+    begins: RecordHashes
     sizes: Positions
     records: Positions
     salt: int
 
 
+class _GivenUp(Exception):
+    """Looking for known chunks takes more time than cutting the whole file, or cannot be done."""
+
+
 @dataclass
 class _Walk:
-    """A walk through a file from one known chunk to the next. Where a chunk is new, it looks for the place where known chunks go on.
+    """A walk through a file from one known chunk to the next. Where a chunk is not there, what is new is cut up to the place where known chunks go on.
 
     Args:
         reader: reads the file
         data: the file
+        view: its bytes
         seed: the seed of the hashes of chunks
         known: the chunks that it had
         starts: where the chunks found so far begin, then where the last one ends
@@ -203,6 +219,7 @@ class _Walk:
 
     reader: Reader
     data: Buffer
+    view: memoryview
     seed: int
     known: KnownChunks
     starts: list[int]
@@ -210,78 +227,115 @@ class _Walk:
     met: list[int] = field(default_factory=list)
     fresh: list[int] = field(default_factory=list)
     bounds: dict[int, Positions] = field(default_factory=dict)
+    _tries: int = 0
+    """Comparisons of known chunks in vain."""
 
     def found(self) -> bool:
-        """Go through the file. Return False where many chunks are new, or it has to be looked at as a whole."""
-        number, least, early = 0, 0, len(self._digests) * _EARLY
-        with memoryview(self.data) as view:
+        """Go through the file. Return False where it has to be looked at as a whole."""
+        number, changes, early = 0, 0, len(self._digests) * _EARLY
+        try:
             while True:
-                passed = self._pass(view, number)
-                number, least = passed, passed if passed > number else least
-                if self.starts[-1] == len(view):
+                number = self._pass(number)
+                if self.starts[-1] == len(self.view):
                     return bool(self.met)
-                chunk = self._new_chunk(number) if len(self.fresh) <= _MOST_NEW * max(number, early) else None
-                if chunk is None:
+                if changes > _MOST_NEW * max(number, early):
                     return False
-                start, end = chunk[[0, -1]].tolist()
-                digest = record_hashes.of_chunk(view[start:end], self.seed)
-                self.bounds[len(self.met)] = chunk
-                self.fresh.append(digest)
-                self._add([end - start], [len(chunk) - 1], [-1])
-                met = self._places.get(digest, -1)
-                number = met + 1 if met >= least else number + 1
-                least = number if met >= least else least
+                number, changes = self._new_chunks(number), changes + 1
+        except _GivenUp:
+            return False
 
     def hashes(self, seed: int | None) -> Hashes:
         """The hashes of the chunks found, and of the records of new ones. `seed`: the seed of the hashes of records; None where nobody wants them."""
         met = np.array(self.met, np.int64)
+        begins = _begins(_words(self.data), np.array(self.starts, np.int64)[:-1][met < 0])
         met[met < 0] = len(self._digests) + np.arange(len(self.fresh))
-        return Hashes(np.concatenate([self.known.digests, np.array(self.fresh, np.uint64)])[met], None if seed is None else self._of_records(seed))
+        chunks = np.concatenate([self.known.digests, np.array(self.fresh, np.uint64)])[met]
+        return Hashes(chunks, np.concatenate([self.known.begins, begins])[met], None if seed is None else self._of_records(seed))
 
     def _of_records(self, seed: int) -> pa.Array:
         """The hashes of the records of new chunks."""
         runs = list(self.bounds.values())
         return record_hashes.by_chunk(record_hashes.of_runs(self.data, runs, seed), np.array([len(run) - 1 for run in runs], np.int64))
 
-    def _pass(self, view: memoryview, number: int) -> int:
+    def _pass(self, number: int) -> int:
         """Pass over known chunks from one number on. Return the number of the first one that is not there."""
-        sizes, digests, whole, last = self._sizes, self._digests, len(view), len(self._digests) - 1
-        first, at = number, self.starts[-1]
+        first, at, sizes = number, self.starts[-1], self._sizes
         kept = at + _RESIDENT
-        while number <= last:
-            end = at + sizes[number]
-            if end > whole or (number == last and end < whole):  # nothing but the end of the file may follow the last one
-                break
-            if record_hashes.of_chunk(view[at:end], self.seed) != digests[number]:
-                break
-            if end > kept:
+        while number < len(sizes) and self._is_at(at, number):
+            at, number = at + sizes[number], number + 1
+            if at > kept:
                 release_pages(self.data)
-                kept = end + _RESIDENT
-            at, number = end, number + 1
+                kept = at + _RESIDENT
         self._add(sizes[first:number], self._records[first:number], range(first, number))
         return number
 
-    def _new_chunk(self, number: int) -> Positions | None:
-        """Where the records of the chunk that begins here begin, and the last one ends; None where no record follows or the chunk is too large.
+    def _is_at(self, start: int, number: int) -> bool:
+        """Whether a known chunk is at a place. Nothing but the end of the file may follow the last one."""
+        end, whole = start + self._sizes[number], len(self.view)
+        if end > whole or (end < whole and number == len(self._sizes) - 1):
+            return False
+        return record_hashes.of_chunk(self.view[start:end], self.seed) == self._digests[number]
+
+    def _new_chunks(self, number: int) -> int:
+        """Cut what is new from here on. Return the number of the known chunk that goes on behind it, or how many there are where the file ends. Raises _GivenUp.
 
         Args:
-            number: the known chunk that is not here: this may be its new version
+            number: the known chunk that is not here
         """
-        at, end, words = self.starts[-1], len(self.data), _words(self.data)
+        at, end, runs, count = self.starts[-1], len(self.view), list[Positions](), 0
         size = self._sizes[number] + _SLACK if number < len(self._sizes) else self._window
-        while size <= CHUNK_BYTES:
-            stop = min(at + size, end)
-            starts = self.reader.starts_within(self.data, at, stop)
+        while True:
+            starts = self.reader.starts_within(self.data, at, min(at + size, end))
             if starts is None or not len(starts):
-                return None
-            ends = np.flatnonzero(_last_ones(words, starts[:-1], starts[1:])) + 1
-            ends = ends[ends >= LEAST]
-            if len(ends):
-                return starts[: ends[0] + 1]
-            if stop == end:
-                return np.append(starts, end)
-            size = max(size * _WIDER, self._window)
-        return None
+                raise _GivenUp
+            place, met = self._next(starts, number)
+            if met >= 0:
+                runs.append(starts[: place + 1])
+                break
+            if at + size >= end:
+                runs.append(np.append(starts, end))
+                met = len(self._sizes)
+                break
+            if len(starts) == 1 and size >= CHUNK_BYTES:
+                raise _GivenUp
+            runs.append(starts[:-1])
+            at, count, size = int(starts[-1]), count + len(starts) - 1, min(size * _WIDER, CHUNK_BYTES)
+            if len(self.fresh) + count // RECORDS > _MOST_NEW * len(self._sizes):
+                raise _GivenUp
+        self._cut(np.concatenate(runs))
+        return met
+
+    def _next(self, starts: Positions, number: int) -> tuple[int, int]:
+        """The first of some records with which a known chunk goes on, and the chunk's number, at least `number`; a number below 0 where none does. Raises _GivenUp."""
+        begins, numbers = self._by_begin
+        if not len(begins):
+            return 0, -1
+        wanted = _begins(_words(self.data), starts)
+        first = np.searchsorted(begins, wanted)
+        for place in np.flatnonzero(begins[np.minimum(first, len(begins) - 1)] == wanted).tolist():
+            behind = int(np.searchsorted(begins, wanted[place], "right"))
+            alike = numbers[first[place] : behind]
+            low = int(np.searchsorted(alike, number))
+            for met in alike[low : low + _TRIES].tolist():
+                if self._is_at(int(starts[place]), met):
+                    return place, met
+                self._tries += 1
+        if self._tries > _MOST_TRIES * len(begins):
+            raise _GivenUp
+        return 0, -1
+
+    def _cut(self, bounds: Positions) -> None:
+        """Add new chunks. `bounds`: where their records begin, and the last one ends. Raises _GivenUp for a chunk that is too large."""
+        count = len(bounds) - 1
+        edges = [*range(0, RECORDS * max(round(count / RECORDS), 1), RECORDS), count] if count else []
+        for low, high in pairwise(edges):
+            chunk, start = bounds[low : high + 1], self.starts[-1]
+            end = int(chunk[-1])
+            if end - start > CHUNK_BYTES:
+                raise _GivenUp
+            self.bounds[len(self.met)] = chunk
+            self.fresh.append(record_hashes.of_chunk(self.view[start:end], self.seed))
+            self._add([end - start], [high - low], [-1])
 
     def _add(self, sizes: Sequence[int], records: Sequence[int], met: Iterable[int]) -> None:
         """Add chunks behind the last one: the bytes and the records of each, and its number among the known ones."""
@@ -291,8 +345,8 @@ class _Walk:
 
     @cached_property
     def _window(self) -> int:
-        """Bytes in which the end of a new chunk is looked for first."""
-        return _WINDOW * max(sum(self._sizes) // max(len(self._sizes), 1), _WORD)
+        """Bytes in which known chunks are looked for first behind the last one."""
+        return _WIDER * max(sum(self._sizes) // max(len(self._sizes), 1), _WORD) + _SLACK
 
     @cached_property
     def _sizes(self) -> list[int]:
@@ -310,9 +364,10 @@ class _Walk:
         return list(self.known.digests.tolist())
 
     @cached_property
-    def _places(self) -> dict[int, int]:
-        """The last number of each known chunk, by its hash."""
-        return {digest: number for number, digest in enumerate(self._digests)}
+    def _by_begin(self) -> tuple[RecordHashes, Positions]:
+        """The hashes of the begins of known chunks, ascending, and the number of each chunk; of equal ones the first chunk comes first."""
+        order = np.argsort(self.known.begins, kind="stable")
+        return self.known.begins[order], order
 
 
 def chunks_of(reader: Reader, path: Place, name: str, known: KnownChunks | None = None, *, by_record: bool = False) -> ContentChunks | None:
@@ -330,26 +385,28 @@ def chunks_of(reader: Reader, path: Place, name: str, known: KnownChunks | None 
     facts, data = store_of(path).identity(path), buffer_of(path, name)
     if len(data) < _WORD:
         return None
-    words, salt = _words(data), record_hashes.new_salt() if known is None else known.salt
+    salt = record_hashes.new_salt() if known is None else known.salt
     with line_numbers(path, name):
-        found = reader.record_starts(data, name, lambda starts: _look(words, starts, data, hashed))
+        found = reader.record_starts(data, name, lambda starts: _look(starts, data, hashed))
         if found is None:
             return None
         reading = repr((found.head, reader.plan.undeclared)).encode()
         seed = record_hashes.seed_of(salt, reading, 1)
         hashed = record_hashes.seed_of(salt, reading, 0) if by_record else None
-        walk = _Walk(reader, data, seed, known, [found.begin]) if known is not None else None
-        if walk is not None and walk.found():
-            settled = _settled(walk.hashes(hashed), path, facts)
-            return ContentChunks(np.array(walk.starts), np.array(walk.rows), found.head, _done(settled), salt, walk.bounds)
+        if known is not None:
+            with memoryview(data) as view:
+                walk = _Walk(reader, data, view, seed, known, [found.begin])
+                if walk.found():
+                    settled = _settled(walk.hashes(hashed), path, facts)
+                    return ContentChunks(np.array(walk.starts), np.array(walk.rows), found.head, _done(settled), salt, walk.bounds)
         pieces = [one for one in _released(found.results, data) if one is not None]
-        starts, rows = _bounds(words, pieces, found.begin, len(data))
+        starts, rows = _bounds(pieces, found.begin, len(data))
     if rows[-1] == 1 or int(np.diff(starts).max()) > CHUNK_BYTES:
         return None
 
     def hashes() -> Hashes:
         records = None if hashed is None else record_hashes.by_chunk(_of_pieces(data, pieces, hashed), np.diff(rows))
-        return _settled(Hashes(_digests(data, starts, seed), records), path, facts)
+        return _settled(Hashes(_digests(data, starts, seed), _begins(_words(data), starts[:-1]), records), path, facts)
 
     thread = ThreadPoolExecutor(1)
     hashing = thread.submit(hashes)
@@ -375,7 +432,7 @@ def _settled(hashes: Hashes, path: Place, facts: tuple[object, ...]) -> Hashes:
     """The hashes of a file, or random ones where it changed meanwhile: its records may be from before the change and have to be read again."""
     if store_of(path).identity(path) == facts:
         return hashes
-    return Hashes(np.frombuffer(os.urandom(hashes.chunks.nbytes), np.uint64))
+    return hashes._replace(chunks=np.frombuffer(os.urandom(hashes.chunks.nbytes), np.uint64), records=None)
 
 
 def _released(pieces: Iterable[_Seen | None], data: Buffer) -> Iterator[_Seen | None]:
@@ -391,47 +448,28 @@ def _words(data: Buffer) -> Words:
     return np.ndarray((len(data) - _WORD + 1,), "<u8", data, strides=(1,))
 
 
-def _look(words: Words, starts: Positions, data: Buffer, seed: int | None) -> _Seen | None:
+def _begins(words: Words, starts: Positions) -> RecordHashes:
+    """A hash of the bytes that begin at each place."""
+    places = np.minimum(starts[:, None] + np.arange(0, _BEGIN, _WORD), len(words) - 1)
+    mixed: RecordHashes = (words[places] * _factors()).sum(axis=1, dtype=np.uint64)
+    return mixed
+
+
+def _look(starts: Positions, data: Buffer, seed: int | None) -> _Seen | None:
+    """What there is of the records of a piece, which begin at `starts`. Its last chunk has up to half as many records again."""
     if not len(starts):
         return None
-    numbers = np.flatnonzero(_last_ones(words, starts[:-1], starts[1:])) + 1
+    numbers = np.arange(max(round(len(starts) / RECORDS), 1)) * RECORDS
     hashes = None if seed is None else record_hashes.of_run(data, starts, seed)
     return _Seen(len(starts), int(starts[0]), int(starts[-1]), numbers, starts[numbers], hashes)
 
 
-def _last_ones(words: Words, starts: Positions, behind: Positions) -> npt.NDArray[np.bool_]:
-    """Whether each record may be the last one of its chunk. Records begin at `starts` and end before `behind`."""
-    if not len(starts):
-        return np.empty(0, np.bool_)
-    lengths = behind - starts
-    factors = _factors()
-    mixed = lengths.astype(np.uint64) * factors[0]
-    places = (starts, starts + (lengths >> 1), behind - _WORD)
-    limit = len(words) - 1
-    for place, factor in zip(places, factors[1:], strict=True):
-        inside = place if starts[0] >= _WORD and behind[-1] <= limit else np.clip(place, 0, limit)
-        mixed += words[inside] * factor
-    mixed ^= mixed >> np.uint64(32)
-    mixed *= factors[0]
-    last: npt.NDArray[np.bool_] = mixed < np.uint64((1 << 64) // RECORDS)
-    return last
-
-
-def _bounds(words: Words, pieces: Iterable[_Seen], begin: int, end: int) -> tuple[Positions, Positions]:
+def _bounds(pieces: Sequence[_Seen], begin: int, end: int) -> tuple[Positions, Positions]:
     """`starts` and `rows` of the chunks."""
-    starts, rows, count, before = [begin], [1], 0, None
-    for seen in pieces:
-        numbers, places = seen.numbers, seen.places
-        if before is not None and _last_ones(words, np.array([before]), np.array([seen.first]))[0]:
-            numbers, places = np.concatenate([[0], numbers]), np.concatenate([[seen.first], places])
-        least = rows[-1] + LEAST
-        for number, place in zip((numbers + (count + 1)).tolist(), places.tolist(), strict=True):
-            if number >= least:
-                starts.append(place)
-                rows.append(number)
-                least = number + LEAST
-        count, before = count + seen.count, seen.last
-    return np.array([*starts, end], np.int64), np.array([*rows, count + 1], np.int64)
+    counts = np.array([0, *accumulate(piece.count for piece in pieces)], np.int64)
+    starts = np.concatenate([*(piece.places for piece in pieces), [end]])
+    starts[0] = begin
+    return starts, np.concatenate([*(piece.numbers + count for piece, count in zip(pieces, counts[:-1], strict=True)), counts[-1:]]) + 1
 
 
 def _digests(data: Buffer, bounds: Positions, seed: int) -> RecordHashes:

@@ -13,6 +13,7 @@ from changelog.lazy_imports import np
 from storage.files.errors import Buffer
 from storage.formats import limits
 from storage.formats.base import CHUNK_BYTES, Range, Scanned, Starts, T
+from storage.formats.byte_places import places_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -79,7 +80,7 @@ def count_lines(text: Bytes, *, blank_lines: bool = False) -> int:
 
 def filled_lines(text: Bytes, *, blank_lines: bool = False) -> Starts:
     """Where the lines begin that have more than white space; with `blank_lines` the ones that have more than a carriage return."""
-    ends = np.flatnonzero(text == _LF)
+    ends = places_of(text, _LF)
     starts = np.concatenate([[0], ends + 1])
     ends = np.concatenate([ends, [len(text)]])
     filled = ends > starts

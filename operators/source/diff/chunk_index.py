@@ -1,4 +1,4 @@
-"""Two versions of a large file by their content-defined chunks: which are unchanged, and where the records of the others belong.
+"""Two versions of a large file by their chunks: which are unchanged, and where the records of the others belong.
 
 The source's state contains the chunk list of each large file. It locates the records of each chunk in the source's changelog: between two order keys
 without a primary key, in spans of rows with one (`operators.source.diff.chunk_spans`).
@@ -40,13 +40,13 @@ BIN_BYTES: Final = 5
 
 @cache
 def chunk_schema() -> pa.Schema:
-    """Return the Arrow schema of a list of chunks: hash, number of records and bytes of each, and where its records are.
+    """Return the Arrow schema of a list of chunks: hash, hash of the begin, number of records and bytes of each, and where its records are.
 
     `salt` is that of all hashes. `first` and `last` are the order keys of the first and the last record, for sources without a primary key. `spans` belong to sources with one:
     triples of 8 bytes each, the epoch that read the records, their first row and their last row.
     """
-    numbers = ("digest", "records", "size", "salt")
-    names = ("digest", "records", "size", "first", "last", "spans", "salt")
+    numbers = ("digest", "begin", "records", "size", "salt")
+    names = ("digest", "begin", "records", "size", "first", "last", "spans", "salt")
     return pa.schema([pa.field(name, pa.int64() if name in numbers else pa.binary()) for name in names])
 
 
@@ -100,8 +100,8 @@ class ChunkList:
     @cached_property
     def known(self) -> KnownChunks:
         """What finds the same chunks in the next version of the file."""
-        digests, sizes, records = (self.table.column(name).to_numpy() for name in ("digest", "size", "records"))
-        return KnownChunks(digests.view(np.uint64), sizes, records, self.table.column("salt")[0].as_py())
+        digests, begins, sizes, records = (self.table.column(name).to_numpy() for name in ("digest", "begin", "size", "records"))
+        return KnownChunks(digests.view(np.uint64), begins.view(np.uint64), sizes, records, self.table.column("salt")[0].as_py())
 
     def hashes_of(self, numbers: Positions) -> RecordHashes | None:
         """Return the hashes of the records of some chunks, as they are stored; None where one of them has none."""
@@ -187,7 +187,7 @@ def own_labels(rows: Positions) -> pa.Array:
 
 
 def _table(chunks: ContentChunks, first: pa.Array, last: pa.Array, spans: pa.Array) -> pa.Table:
-    columns = [chunks.digests, pa.array(np.diff(chunks.rows)), pa.array(np.diff(chunks.starts)), first, last, spans]
+    columns = [chunks.digests, chunks.begins, pa.array(np.diff(chunks.rows)), pa.array(np.diff(chunks.starts)), first, last, spans]
     return pa.Table.from_arrays([*columns, pa.repeat(pa.scalar(chunks.salt, pa.int64()), chunks.count)], schema=chunk_schema())
 
 

@@ -13,9 +13,10 @@ from changelog.lazy_imports import np
 from storage.files.errors import Buffer, InputError
 from storage.formats import limits
 from storage.formats.base import CHUNK_BYTES, Range, Scanned, T
+from storage.formats.byte_places import count_of
 from storage.formats.csv.header import Header, header_of
 from storage.formats.csv.options import CsvReadOptions
-from storage.formats.csv.scan import CR, LF, Bytes, Dialect, Positions, as_bytes, count_of, outside, terminators, toggles
+from storage.formats.csv.scan import CR, LF, Bytes, Dialect, Positions, as_bytes, line_ends, outside, terminators, toggles
 
 Bound: TypeAlias = tuple[int, int]
 
@@ -72,7 +73,7 @@ class _Scan(Generic[T]):
 
     def _scanned(self, bound: Bound, inside: bool) -> tuple[T, Positions, bool]:
         found, after = toggles(self.view, self.dialect, *bound, inside)
-        lines = np.flatnonzero(terminators(self.view[slice(*bound)])) + bound[0]
+        lines = line_ends(self.view[slice(*bound)]) + bound[0]
         return self.quoted(bound, outside(lines, found, inside)), found, after
 
 
@@ -102,7 +103,7 @@ def scan_records(options: CsvReadOptions, data: Buffer, name: str, look: Callabl
         return look(_starts(view, bound[0] == header.end, bound[0], lines))
 
     def plain(bound: Bound) -> T:
-        return quoted(bound, np.flatnonzero(terminators(view[slice(*bound)])) + bound[0])
+        return quoted(bound, line_ends(view[slice(*bound)]) + bound[0])
 
     return Scanned(header.text, header.end, _Scan(view, dialect, name, plain, quoted).pieces(header.end, CHUNK_BYTES // 2))
 
@@ -111,15 +112,17 @@ def starts_within(options: CsvReadOptions, data: Buffer, start: int, end: int) -
     """The places before `end` where records begin. `start` is outside quotes."""
     view, dialect = as_bytes(data)[start:end], Dialect.of(options)
     quotes, _ = toggles(view, dialect, 0, len(view), False)
-    return _starts(view, True, 0, outside(np.flatnonzero(terminators(view)), quotes)) + start
+    return _starts(view, True, 0, outside(line_ends(view), quotes)) + start
 
 
 def _starts(view: Bytes, begins: bool, start: int, lines: Positions) -> Positions:
     """Where records begin after line ends and, with `begins`, at `start`."""
     behind = lines + 1
-    behind = behind[behind < len(view)]
+    if len(behind) and behind[-1] == len(view):
+        behind = behind[:-1]
     first = view[behind]
-    found = behind[(first != LF) & (first != CR)]
+    empty = (first == LF) | (first == CR)
+    found = behind[~empty] if empty.any() else behind
     return np.concatenate([[start], found]) if begins and start < len(view) and view[start] not in (LF, CR) else found
 
 

@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from changelog.lazy_imports import np
+from storage.formats.byte_places import holds, places_of
 from storage.formats.csv.options import CsvReadOptions
 
 if TYPE_CHECKING:
@@ -50,22 +51,17 @@ class Records:
     open_quote: bool
 
 
-def holds(data: Bytes, byte: int) -> bool:
-    """Return whether a byte is there. A copy is searched in a fifth of the time that comparing all bytes takes."""
-    return data.tobytes().find(byte) >= 0
-
-
-def count_of(data: Bytes, byte: int) -> int:
-    """Return how often a byte is there."""
-    return int(np.count_nonzero(data == byte)) if holds(data, byte) else 0
-
-
 def terminators(data: Bytes) -> Mask:
     """Which bytes are LF or CR. CR LF are two line ends with an empty line between, which is no record."""
     lines: Mask = data == LF
     if holds(data, CR):
         lines |= data == CR
     return lines
+
+
+def line_ends(data: Bytes) -> Positions:
+    """Where the `terminators` are."""
+    return places_of(data, LF, CR)
 
 
 def toggles(data: Bytes, dialect: Dialect, start: int, end: int, inside: bool) -> tuple[Positions, bool]:
@@ -120,7 +116,7 @@ def outside(positions: Positions, quotes: Positions, inside: bool = False) -> Po
 def records(data: Bytes, dialect: Dialect) -> Records:
     """Every record of a text that begins outside quotes."""
     quotes, still_open = toggles(data, dialect, 0, len(data), False)
-    lines = outside(np.flatnonzero(terminators(data)), quotes)
+    lines = outside(line_ends(data), quotes)
     bounds = np.concatenate([np.array([-1]), lines, np.array([len(data)])])
     starts, ends = bounds[:-1] + 1, bounds[1:]
     filled = ends > starts
