@@ -39,7 +39,7 @@ RECORDS = 128
 _RESIDENT = 64 << 20
 """Bytes of a mapped file that stay in memory, about."""
 _BEGIN, _WORD = 64, 8
-"""Bytes by which the begin of a chunk is recognized, and those of a word of them."""
+"""Bytes by which the begin of a chunk is recognized, and the bytes of a word of it."""
 _WIDER = 4
 """How much larger each next window is in which a known chunk is looked for."""
 _SLACK = 1024
