@@ -307,7 +307,10 @@ class Scrub:
 
     def _unknown(self, rows: pl.DataFrame, erased: ErasedKeys) -> pl.Series:
         """Which rows of a source's memory say nothing of erased records."""
-        holds = erased.matched(rows["_key"]).is_not_null() if erased else pl.repeat(False, rows.height, eager=True)
+        holds = pl.repeat(False, rows.height, eager=True)
+        for name in ("_key", "_of") if erased else ():
+            if name in rows.columns:
+                holds = holds | erased.matched(rows[name]).is_not_null()
         for column in rows:
             if column.name != EPOCH:
                 holds = holds | self.values.holding(column, whole=False)

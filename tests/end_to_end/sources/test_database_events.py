@@ -77,13 +77,13 @@ def check_history(folder: Folder, told: dict[str, Delivered], more: str) -> None
             assert one.text(f"out/{name}.csv") == folder.text(f"out/{name}.csv"), name
 
 
-def play(kind: str, seed: int, overlap: int | None, *, runs: int = 5, engine: str = "sail") -> None:
+def play(kind: str, seed: int, overlap: int | None, *, runs: int = 5, sources: int = 3, engine: str = "sail") -> None:
     """Write into a table between runs, and compare after each."""
     with tempfile.TemporaryDirectory() as place:
         dice, folder = Random(seed), Folder(Path(place), engine)
         database = Database.new(kind, folder.path)
         database.do(CREATE)
-        names = tuple(dice.sample(WHOLE if overlap is None else list(SOURCES), 3))
+        names = tuple(dice.sample(WHOLE if overlap is None else list(SOURCES), sources))
         merge = "" if overlap is None else f"cursor: seq, overlap: {overlap}, "
         edits = dice.sample(EDITS, len(EDITS))
         folder.write("pipeline.yaml", pipeline(names, *edits[0], beside=merge))
@@ -131,7 +131,7 @@ def test_portions_of_a_table_of_postgresql(seed: int, overlap: int | None) -> No
 @pytest.mark.spark
 @pytest.mark.parametrize(("seed", "overlap"), [(3, None), (4, 5)])
 def test_portions_on_spark(seed: int, overlap: int | None) -> None:
-    play("sqlite", seed, overlap, runs=4, engine="spark")
+    play("sqlite", seed, overlap, runs=2, sources=1, engine="spark")
 
 
 TABLE = """\
