@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +21,7 @@ from errata.scaffold.documents import Found, json_records, xml_records
 from errata.scaffold.encodings import encoding_of
 from errata.scaffold.model import Cells, Doubt, Sample
 from storage import formats
-from storage.files.errors import Buffer, FormatError
+from storage.files.errors import Buffer, FormatError, InputError
 from storage.files.local import buffer_of, is_compressed
 from storage.formats import ArrayPath, Column, Reader, ReadPlan, limits
 from storage.formats.base import ERROR, ROW
@@ -45,6 +46,10 @@ _OUTLINE = 4 << 20
 _SENTENCE = 4
 """Words from which the text of a cell is a sentence."""
 _DEEPEST = 8
+_HEADER_ROWS = range(2, 12)
+"""The rows of a sheet that may have the names of its columns, where the first has none."""
+_TOTAL = re.compile(r"(grand |sub)?total|sum|summe|gesamt(summe)?|zwischensumme|somme|suma|totaal|totale|итого", re.IGNORECASE)
+"""How a record calls itself that sums up the others."""
 _SUFFIXES = {
     ".csv": "csv", ".tsv": "csv", ".tab": "csv", ".txt": "csv", ".psv": "csv", ".json": "json", ".ndjson": "json", ".jsonl": "json", ".geojson": "json", ".xml": "xml",
     ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".avro": "avro",
@@ -116,6 +121,7 @@ def _csv(path: Path, name: str, data: Buffer, form: str) -> list[Sample]:
     table, bad = _read(_with_columns(reader, kept, "string"), body, name, None)
     cells = {one: Cells(_series(table[one].to_pylist()), frozenset(("text",)), occurs=table.num_rows) for one in kept}
     doubts = [Doubt("", text) for text in (encoding.doubt, *found.doubts) if text]
+    doubts += [Doubt("", text) for text in _total(cells)]
     doubts += [Doubt(one, f"{counted[one]} columns have the name '{one}': they are left out; rename all but one of them in the file") for one in dropped]
     return [Sample(path, "csv", cells, table.num_rows, found.options(encoding.name), malformed=bad, whole=whole, plain=encoding.plain, dropped=dropped, doubts=doubts)]
 
@@ -372,6 +378,13 @@ def _columnar(path: Path, name: str, data: Buffer, form: str, options: Mapping[s
     names = list(declared) or [column.name for column in reader.undeclared(data, name)]
     if not names:
         return None
+    doubts = []
+    if form == "xlsx" and (unnamed := _odd_header(names)):
+        lower = _header_row(data, name, options)
+        doubts = [f"{unnamed}: options.header_row names the row that has them" if lower is None else f"row {lower[0]} has the names of the columns (options.header_row), as {unnamed}"]
+        if lower is not None:
+            options = {**options, "header_row": lower[0]}
+            reader, names = formats.reader(form, options, ReadPlan(())), lower[1]
     most = min(MOST_RECORDS, max(MOST_CELLS // len(names), 1))
     table, bad = _read(_with_columns(reader, names, "any"), data, name, most + 1)
     gathered = {one: [text_of(None if text is None else json.loads(text, parse_float=Decimal)) for text in table[one].slice(0, most).to_pylist()] for one in names}
@@ -381,8 +394,30 @@ def _columnar(path: Path, name: str, data: Buffer, form: str, options: Mapping[s
     }
     if form == "xlsx":
         cells = {one: _with_days(found) for one, found in cells.items()}
-    doubts = [Doubt("", text) for text in _odd_header(names)] if form == "xlsx" else []
-    return Sample(path, form, cells, count, options, malformed=bad, whole=table.num_rows <= most, kind=str(options.get("sheet", "")), doubts=doubts)
+    doubts += _total(cells) if form == "xlsx" and table.num_rows <= most else ()
+    told = [Doubt("", text) for text in doubts]
+    return Sample(path, form, cells, count, options, malformed=bad, whole=table.num_rows <= most, kind=str(options.get("sheet", "")), doubts=told)
+
+
+def _header_row(data: Buffer, name: str, options: Mapping[str, Any]) -> tuple[int, list[str]] | None:
+    """The first lower row of a sheet that has names for most of its columns, from 1, and these names."""
+    for row in _HEADER_ROWS:
+        reader = formats.reader("xlsx", {**options, "header_row": row}, ReadPlan(()))
+        try:
+            names = [column.name for column in reader.undeclared(data, name)]
+        except InputError:  # the sheet ends here
+            return None
+        if len(names) > 1 and not _odd_header(names):
+            return row, names
+    return None
+
+
+def _total(cells: Mapping[str, Cells]) -> Iterator[str]:
+    """What to say of a last record that sums up the others."""
+    last = [found.texts[-1] or "" for found in cells.values() if len(found.texts)]
+    word = next((text.strip().rstrip(":") for text in last if text.strip()), "")
+    if len(last) == len(cells) > 1 and _TOTAL.fullmatch(word):
+        yield f"the last record, '{word}', looks like a sum of the others: take it out of the file, or filter it in a transform, or it counts among them"
 
 
 def _with_days(cells: Cells) -> Cells:
@@ -394,10 +429,10 @@ def _with_days(cells: Cells) -> Cells:
     return replace(cells, declared=None if len(others) else "date", texts=cells.texts.str.strip_suffix("T00:00:00") if len(others) else cells.texts)
 
 
-def _odd_header(names: Sequence[str]) -> Iterator[str]:
+def _odd_header(names: Sequence[str]) -> str:
+    """What to say of a header in which most columns have no name; empty for others."""
     unnamed = [one for one in names if one.startswith("col_")]
-    if len(unnamed) * 2 > len(names):
-        yield f"{len(unnamed)} of {len(names)} columns have no name in row 1: options.header_row names the row that has them"
+    return f"{len(unnamed)} of {len(names)} columns have no name in row 1" if len(unnamed) * 2 > len(names) else ""
 
 
 def _declared(reader: Reader, data: Buffer, name: str) -> Iterator[tuple[str, str | None]]:

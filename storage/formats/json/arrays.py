@@ -20,7 +20,7 @@ def expanded(records: Iterable[dict[str, Any] | Reject], paths: Sequence[ArrayPa
     Args:
         records: The records.
         paths: The arrays.
-        empty: Counts, by its path, each empty array of which no record is made.
+        empty: Counts by path each empty array that makes no record.
     """
     for record in records:
         if isinstance(record, Reject):

@@ -289,6 +289,35 @@ def test_sheets_with_the_same_columns_are_merged_without_the_signs(project, caps
     assert sorted(rows("out/january_and_february.csv")[1:]) == [["11", "1.50"], ["12", "2.50"], ["2", "1.50"], ["3", "2.50"]]
 
 
+def test_a_sheet_with_a_title_above_its_header(project, capsys):
+    xlsxwriter = pytest.importorskip("xlsxwriter")
+    book = xlsxwriter.Workbook("b.xlsx")
+    sheet = book.add_worksheet()
+    for number, row in enumerate([["Budget, state of March"], [], ["id", "dept", "amount"], [1, "A", 10.5], [2, "B", 20.5], ["Total", None, 31]]):
+        sheet.write_row(number, 0, row)
+    book.close()
+    told = project("b.xlsx")
+    assert "b: row 3 has the names of the columns (options.header_row), as 2 of 3 columns have no name in row 1" in told
+    assert "b: the last record, 'Total', looks like a sum of the others" in told
+    ran(capsys)
+    assert rows("out/b.csv")[0] == ["id", "dept", "amount"]
+
+
+def test_a_sheet_without_a_header_says_so(project):
+    xlsxwriter = pytest.importorskip("xlsxwriter")
+    book = xlsxwriter.Workbook("b.xlsx")
+    book.add_worksheet().write_row(0, 0, ["Budget"])
+    book.get_worksheet_by_name("Sheet1").write_row(1, 1, [1, 2])
+    book.close()
+    assert "b: 2 of 3 columns have no name in row 1: options.header_row names the row that has them" in project("b.xlsx")
+
+
+@pytest.mark.parametrize(("last", "told"), [("Summe;;1.234,50", True), ("Grand total:;;5,00", True), ("8;Totally Ltd;5,00", False), ("Total SE;x;1,00", False)])
+def test_a_record_that_sums_up_the_others_is_told(project, last, told):
+    Path("a.csv").write_text(f"nr;customer;amount\n7;C1;1.234,50\n9;C2;2,00\n{last}\n", "utf-8")
+    assert ("looks like a sum of the others" in project("a.csv")) == told
+
+
 def test_sheets_of_notes_and_empty_sheets_are_left_out(project, capsys):
     xlsxwriter = pytest.importorskip("xlsxwriter")
     book = xlsxwriter.Workbook("b.xlsx")
