@@ -157,6 +157,11 @@ def _looks_like_years(values: Sequence[str], rest: Sequence[Sequence[str]], firs
     return consecutive or all(re.fullmatch("(19|20)[0-9][0-9]", value) for value in values)
 
 
+def is_value(text: str) -> bool:
+    """Return whether a text looks like a value rather than the name of a column."""
+    return _VALUE.fullmatch(text) is not None
+
+
 def checked_options(options: dict[str, object]) -> CsvReadOptions:
     """Return the options as the reader takes them."""
     return CsvReadOptions.model_validate(options)

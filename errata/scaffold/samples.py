@@ -16,7 +16,7 @@ from changelog.lazy_imports import pa, pl
 from errata.core.diagnostics import did_you_mean
 from errata.core.failures import StorageFailed
 from errata.scaffold.columns import are_tolerated, is_no_value
-from errata.scaffold.delimited import form_of
+from errata.scaffold.delimited import form_of, is_value
 from errata.scaffold.documents import Found, json_records, xml_records
 from errata.scaffold.encodings import encoding_of
 from errata.scaffold.model import Cells, Doubt, Sample
@@ -407,7 +407,7 @@ def _header_row(data: Buffer, name: str, options: Mapping[str, Any]) -> tuple[in
             names = [column.name for column in reader.undeclared(data, name)]
         except InputError:  # the sheet ends here
             return None
-        if len(names) > 1 and not _odd_header(names):
+        if len(names) > 1 and not _odd_header(names) and sum(map(is_value, names)) * 2 < len(names):
             return row, names
     return None
 
