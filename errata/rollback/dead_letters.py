@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from changelog.algebra import fold
 from changelog.keys.decode import arrow_keys, bare_keys
 from changelog.lazy_imports import F, pa
 from errata.plan.correlation import TRIGGERS, key_fields
 from errata.plan.plan import Node, Plan
 from errata.rollback.cell_texts import texts
+from errata.rollback.first_epochs import first_epochs
 from errata.rollback.groups import groups_in
 from errata.rollback.provenance import GROUP_REJECT, branches, is_group_reject, leads_of_rejects
 from errata.rollback.record_locations import PLACE, Places, SourceState
@@ -82,8 +84,9 @@ class Rejects:
         return None if place["file"] is None else (place["file"], place["row"])
 
     def _of_node(self, node: Node) -> pl.DataFrame:
-        rows = self.tables.rejects(self.engine, node, self.places.at).as_table()
-        kept = pl.DataFrame({"key": rows.column("_key"), "epoch": rows.column("_epoch"), "error": rows.column("_error")})
+        op_rows = self.tables.op_rows_of_rejects(self.engine, node, self.places.at)
+        rows = fold(op_rows).as_table()
+        kept = pl.DataFrame({"key": rows.column("_key"), "epoch": first_epochs(rows, op_rows, list(node.operator.output.data)), "error": rows.column("_error")})
         return self._of_source(node, kept, rows) if node.is_source else self._of_operator(node, kept)
 
     def _of_source(self, node: Node, kept: pl.DataFrame, rows: pa.Table) -> pl.DataFrame:

@@ -134,11 +134,15 @@ class Tables:
 
     def rejects(self, engine: Engine, node: Node, at: int | None = None) -> Rows:
         """The live rejects of a node with `_epoch`, also of a node that stores no other rows."""
+        return fold(self.op_rows_of_rejects(engine, node, at))
+
+    def op_rows_of_rejects(self, engine: Engine, node: Node, at: int | None = None) -> Rows:
+        """The op rows of a node's rejects with `_epoch`."""
         table = self.changelog(node)
         count = table.statistics.rejected_rows()
         if count is not None and count <= engine.limits.driver_rows:
-            return fold(Rows(engine, table.rejects_arrow(at)))
-        return fold(stored_rows(engine, table, at=at).where(is_set("_error")))
+            return Rows(engine, table.rejects_arrow(at))
+        return stored_rows(engine, table, at=at).where(is_set("_error"))
 
     def latest_state(self, engine: Engine, name: str, at: int, keys: Rows | None = None) -> Rows | None:
         """The state of each key at an epoch; None where the node has no state table.

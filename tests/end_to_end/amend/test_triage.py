@@ -219,3 +219,30 @@ def test_many_decisions_cost_few_steps(tmp_path: Path, monkeypatch: pytest.Monke
     rows = list(folder.load().dlq_import(sheet, RepairNotes(reason="asked the shop")))
     assert ([row["verdict"] for row in rows], looked) == (["written"] * 700, ["orders"])
     assert folder.run().rejected == 501
+
+
+@pytest.mark.parametrize("merge", ["", pytest.param("merge: { strategy: snapshot, primary_key: [id] }", marks=pytest.mark.deep)])
+def test_a_record_that_its_source_rejects_keeps_its_age_when_a_correlation_key_is_added(tmp_path: Path, merge: str) -> None:
+    """What it says is the same. Only a record that says something else is a new entry."""
+    folder = shop(tmp_path, merge=merge)
+    folder.run()
+    folder.write("in/b.csv", HEADER + "E,y,1\n")
+    folder.run()
+    before = since(folder)
+    without = folder.text("pipeline.yaml")
+    folder.write("pipeline.yaml", without.replace("      schema:", "      correlation_key: id\n      schema:"))
+    folder.run()
+    assert since(folder) == before
+    assert {*before} <= {row["_cxl_dlq_id"] for row in folder.rows("out/rejected.csv")}
+    folder.write("in/b.csv", HEADER + "E,z,1\n")
+    folder.run()
+    assert len({*since(folder)} - {*before}) == 1
+    folder.write("pipeline.yaml", without)
+    folder.run()
+    assert len({*since(folder)} & {*before}) == len(before) - 1
+    assert folder.violations() == []
+
+
+def since(folder: Folder) -> dict[str, str]:
+    """When each record came that the source itself rejected."""
+    return {row["id"]: row["since"] for row in folder.load().dlq_triage(LetterChoice(stage="source:orders", category="type_coercion_failure"))}
