@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from cxl.typed.target import Target
@@ -117,7 +118,15 @@ class _Asking:
             return (Item(one, "qualifier") for one in key_names(self.fragment.node.get("input")))
         if kind == "state" and path[-1:] == ("var",):
             return self._variables(str(_value_at(self.fragment.node, ("config", "scope"))))
+        if path == ("use",):
+            return self._compositions()
         return self._connections() if path == ("config", "connection") else None
+
+    def _compositions(self) -> Iterator[Item]:
+        """The composition files in the file's folder and below."""
+        folder = Path(self.file).parent
+        found = sorted(one.relative_to(folder).as_posix() for pattern in ("*.comp.yaml", "*/*.comp.yaml") for one in folder.glob(pattern))
+        return (Item(one, "word") for one in found if folder / one != Path(self.file))
 
     def _connections(self) -> Iterator[Item]:
         names = self.analysis.draft.settings.connections if self.analysis and self.analysis.draft else ()

@@ -95,10 +95,11 @@ def node_text(analysis: Analysis, name: Name) -> str:
     if analysis.draft is not None:
         specs = analysis.draft.specs.values()
         spec = next((one for one in specs if one.document.file == name.owner and one.name.rpartition("/")[2] == name.name), None)
-    if spec is None:
+    behind = analysis.draft.expansion.outputs.get(name.name) if analysis.draft is not None else None
+    if spec is None and behind is None:
         return f"**{name.name}**"
-    columns = analysis.columns(spec.name)
-    lines = [f"**{name.name}** ({spec.kind})"]
+    columns = analysis.columns(behind or "" if spec is None else spec.name)
+    lines = [f"**{name.name}** ({'composition' if spec is None else spec.kind})"]
     lines += ["| column | type |\n|---|---|\n" + "\n".join(f"| {one} | {type_} |" for one, type_ in list(columns.items())[:MOST_COLUMNS])] if columns else []
     return "\n\n".join([*lines, *([f"and {len(columns) - MOST_COLUMNS} more columns"] if len(columns) > MOST_COLUMNS else [])])
 

@@ -9,13 +9,15 @@ from typing import Protocol
 
 from errata.core.events import Event
 from errata.rendering.event_stream import EventStream
-from errata.rendering.terminal import cut, escaped, is_terminal, ops_styled, padded
+from errata.rendering.terminal import cut, escaped, is_terminal, ops_styled, padded, width
 
 Listener = Callable[[Event], None]
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 A_SECOND = 5
 """How often a second the line of the node at work is drawn."""
 ENGINES = {"spark": "Apache Spark", "sail": "Sail"}
+SHORTEST_NAME = 24
+"""How many columns the name of a node gets at least, where lines may be long."""
 WHOLE = 10_000_000
 """Numbers from here on are shown in millions where there is little room."""
 
@@ -45,7 +47,7 @@ def progress(console: Printer) -> Iterator[Listener]:
         with _live(console) as listener:
             yield _told(console, listener)
     else:
-        yield _told(console, lambda event: _print(console, event))
+        yield _told(console, _Lines(console).heard)
 
 
 def _told(console: Printer, listener: Listener) -> Listener:
@@ -60,12 +62,22 @@ def _told(console: Printer, listener: Listener) -> Listener:
     return listen
 
 
-def _print(console: Printer, event: Event) -> None:
-    """Print an event. Nodes without work are printed with -v only."""
-    if event.kind == "node":
-        console.note(ops_styled(node_line(event), on=console.color), level="debug" if event.action == "skip" else "info")
-    else:
-        _message(console, event)
+class _Lines:
+    """Prints a line for each event, with room for the longest name of a node."""
+
+    def __init__(self, console: Printer) -> None:
+        self._console = console
+        self._named = SHORTEST_NAME
+
+    def heard(self, event: Event) -> None:
+        """Print an event. Nodes without work are printed with -v only."""
+        if event.kind == "planned":
+            self._named = max(SHORTEST_NAME, *(width(escaped(one["node"])) for one in event.facts["nodes"]), 0)
+        elif event.kind == "node":
+            line = ops_styled(node_line(event, self._named), on=self._console.color)
+            self._console.note(line, level="debug" if event.action == "skip" else "info")
+        else:
+            _message(self._console, event)
 
 
 def _message(console: Printer, event: Event) -> None:
@@ -83,12 +95,17 @@ def engine_line(engine: str, reason: str) -> str:
     return f"Engine: {engine} ({reason})"
 
 
-def node_line(event: Event) -> str:
-    """Return one node: rows in and out, ops, rejected, seconds."""
+def node_line(event: Event, named: int = SHORTEST_NAME) -> str:
+    """Return one node: rows in and out, ops, rejected, seconds.
+
+    Args:
+        event: The node's end.
+        named: How many columns its name gets.
+    """
     ops = [f"{op} {count:,}" for op, count in event.ops.items() if count]
     rejected = [f"rejected {event.rejected:,}"] if event.rejected else []
     rows = f"{event.rows_in:>12,} in {event.rows_out:>12,} out {event.seconds:>8.2f} s"
-    return f"  {padded(escaped(event.node), 24)} {padded(event.type, 12)} {rows}  {'  '.join([*ops, *rejected])}".rstrip()
+    return f"  {padded(escaped(event.node), named)} {padded(event.type, 12)} {rows}  {'  '.join([*ops, *rejected])}".rstrip()
 
 
 def short_line(event: Event, columns: int) -> str:

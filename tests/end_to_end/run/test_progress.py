@@ -76,6 +76,23 @@ def test_a_line_fits_whatever_it_tells(columns: int) -> None:
     assert width(work.line(columns)) <= columns
 
 
+def test_lines_are_aligned_whatever_the_names_of_nodes(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    long = "a_name_that_is_longer_than_most_names_are"
+    folder.write("pipeline.yaml", f"""
+pipeline: {{ name: p }}
+nodes:
+  - {{ type: source, name: orders, config: {{ name: orders, type: csv, path: o.csv, schema: [{{ name: id, type: int }}] }} }}
+  - {{ type: transform, name: {long}, input: orders, config: {{ cxl: "filter id > 0" }} }}
+  - {{ type: output, name: report, input: {long}, config: {{ name: report, type: csv, path: report.csv }} }}
+""")
+    folder.write("o.csv", "id\n1\n")
+    lines = [line for line in command("run", str(tmp_path / "pipeline.yaml"))[2].splitlines() if " in " in line and " out " in line]
+    assert len(lines) == 3
+    assert {line.index(" in ") for line in lines} == {lines[0].index(" in ")}
+    assert [line.split()[0] for line in lines] == ["orders", long, "report"]
+
+
 def test_the_line_tells_what_is_awaited_and_how_many_rows_came() -> None:
     now, starting = [0.0], [True]
     work = AtWork(clock=lambda: now[0])

@@ -287,6 +287,35 @@ def test_definition_of_a_module_and_its_functions(tmp_path):
     assert target("m::gro§ss(amount)") == [("money.cxl", 2)]
 
 
+def test_a_composition_is_shown_with_the_columns_of_its_first_port(tmp_path):
+    (tmp_path / "with_tax.comp.yaml").write_text(BODY, encoding="utf-8")
+    for at in ("input: redu§ced", "name: redu§ced"):
+        found = opened(marked(USING, at), tmp_path)
+        said = hover(found.analysis, found.names, found.document, found.place)
+        assert said is not None
+        assert said.text.startswith("**reduced** (composition)")
+        assert "| amount | " in said.text
+        assert "| tax | " in said.text
+
+
+def test_compositions_below_the_folder_are_offered(tmp_path):
+    (tmp_path / "parts").mkdir()
+    for name in ("with_tax.comp.yaml", "parts/more.comp.yaml", "pipeline.test.yaml"):
+        (tmp_path / name).write_text(BODY, encoding="utf-8")
+    text = USING.partition("with_tax.comp.yaml")[0]
+    found = opened(USING, tmp_path)
+    assert [one.label for one in complete(found.analysis, found.file, text, len(text)).items] == ["parts/more.comp.yaml", "with_tax.comp.yaml"]
+
+
+@pytest.mark.parametrize("heading", ["[connections.shop]", "[ connections . \"shop\" ]"])
+def test_definition_of_a_connection(heading, tmp_path):
+    (tmp_path / "errata.toml").write_text(f'[connections.other]\nurl = "sqlite:o.db"\n{heading}\nurl = "sqlite:shop.db"\n', encoding="utf-8")
+    source = "{ type: source, name: rows, config: { name: rows, type: sql, connection: shop, table: t, schema: [{ name: id, type: int }] } }"
+    found = opened(marked(f"pipeline: {{ name: p }}\nnodes:\n  - {source}\n", "connection: sh§op"), tmp_path)
+    [region] = definitions(found.analysis, found.names, found.document, found.file, found.place)
+    assert (region.file, region.range.start.line, region.text) == (str(tmp_path / "errata.toml"), 2, heading)
+
+
 def test_definition_of_a_layout_file(tmp_path):
     (tmp_path / "layout.yaml").write_text("fields: [{ name: customer, start: 0, width: 5 }, { name: tier, start: 5, width: 5 }]\n", encoding="utf-8")
     text = SHOP.replace("      type: csv\n      path: customers.csv\n", "      type: fixed_width\n      path: customers.txt\n      format_schema: layout.yaml\n")
