@@ -14,6 +14,7 @@ from errata.cli.parameters import common_options, console_of, engine_of, engine_
 from errata.core.failures import Exit
 from errata.core.options import EngineOptions, LetterChoice, LetterDecision, RepairNotes, RunOptions
 from errata.rendering.progress import progress
+from errata.rendering.terminal import escaped
 
 if TYPE_CHECKING:
     from errata.api.pipeline import Pipeline
@@ -187,7 +188,15 @@ def _commit(console: Console, pipeline: "Pipeline", call: _Call, engine: EngineO
         options = RunOptions(engine=engine, reopen=words["reopen"], wait=words["wait"], listener=listener, execution_id=console.execution_id)
         if call.action == "retry":
             result = pipeline.dlq_retry(call.names[0], options, words["reason"], words["author"])
+            if result.exit_code == Exit.REJECTED and (told := _still_out(pipeline, call.names[0])):
+                console.note(told, level="warn")
         else:
             decision = LetterDecision(cast("Any", call.action), words["reason"], words["author"], words["assignee"] or "")
             result = pipeline.dlq_decide(call.choice, decision, options)
         return console.end_of_run(result)
+
+
+def _still_out(pipeline: "Pipeline", group: str) -> str:
+    """Why a group is rolled back after a retry too; empty where it came back."""
+    found = next((row for row in pipeline.dlq_groups() if row["group"] == group), None)
+    return "" if found is None else escaped(f"group '{group}' stays out: {found['trigger']}: {found['detail']}")

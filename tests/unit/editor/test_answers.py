@@ -307,7 +307,7 @@ def test_compositions_below_the_folder_are_offered(tmp_path):
     assert [one.label for one in complete(found.analysis, found.file, text, len(text)).items] == ["parts/more.comp.yaml", "with_tax.comp.yaml"]
 
 
-@pytest.mark.parametrize("heading", ["[connections.shop]", "[ connections . \"shop\" ]"])
+@pytest.mark.parametrize("heading", ["[connections.shop]", '[ connections . "shop" ]'])
 def test_definition_of_a_connection(heading, tmp_path):
     (tmp_path / "errata.toml").write_text(f'[connections.other]\nurl = "sqlite:o.db"\n{heading}\nurl = "sqlite:shop.db"\n', encoding="utf-8")
     source = "{ type: source, name: rows, config: { name: rows, type: sql, connection: shop, table: t, schema: [{ name: id, type: int }] } }"
