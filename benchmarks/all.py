@@ -8,6 +8,7 @@ from typing import Final
 from benchmarks.benchmark import Benchmark, Program
 from benchmarks.programs import (
     aims,
+    databases,
     dbbenchmark,
     first_runs,
     growth,
@@ -24,6 +25,6 @@ from benchmarks.programs import (
     upserts,
 )
 
-MODULES: Final = (aims, sales, memory, small, small_runs, rollback, reading, histories, first_runs, growth, ranges, tpch, nexmark, upserts, dbbenchmark)
+MODULES: Final = (aims, sales, memory, small, small_runs, rollback, reading, histories, first_runs, growth, ranges, tpch, nexmark, upserts, databases, dbbenchmark)
 BENCHMARKS: Final[Mapping[str, Benchmark]] = {module.BENCHMARK.name: module.BENCHMARK for module in MODULES}
 PROGRAMS: Final[Mapping[str, Program]] = {name: program for benchmark in BENCHMARKS.values() for name, program in benchmark.programs.items()}

@@ -23,6 +23,11 @@ def processor_seconds() -> float:
     return time.process_time() + ended.ru_utime + ended.ru_stime + alive
 
 
+def seconds_of(pid: int) -> float:
+    """Processor seconds so far of another process and its descendants, those that ended too."""
+    return sum(map(_ticks, family(pid))) / TICKS
+
+
 def family(pid: int) -> list[int]:
     """A process and all its descendants that are alive."""
     try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from benchmarks.benchmark import ENGINES, Benchmark
 from benchmarks.cells import rows_of, section, table
 from benchmarks.job import WARM, peak_of
-from benchmarks.programs import first_runs, growth, memory, small_runs, with_errata
+from benchmarks.programs import databases, first_runs, growth, memory, small_runs, with_errata
 from benchmarks.programs.tpch import SUITE
 from benchmarks.suite import by_duckdb
 
@@ -49,6 +49,15 @@ def _of(program: str, part: str, other: str, base: str, engine: str | None = Non
     def found(results: Results, on: str, size: float) -> Iterator[float | None]:
         value, least = results.part(program, on, size, part), results.part(other, engine or on, size, base)
         yield value / least if value and least else None
+
+    return found
+
+
+def _figure(program: str, part: str) -> Found:
+    """A figure itself."""
+
+    def found(results: Results, on: str, size: float) -> Iterator[float | None]:
+        yield results.part(program, on, size, part)
 
     return found
 
@@ -98,6 +107,9 @@ AIMS: Final = (
     Aim("1,000 changes at ten times the rows", list(growth.NODES), _grown, {"sail": 1.4}),
     Aim("TPC-H, orders inserted and deleted, median query, of DuckDB's full recompute", [SUITE.program(query) for query in SUITE.queries], _orders, {"sail": 0.5}),
     Aim("500 runs of 1,000 rows, the last five of the first five", [small_runs.NAME], _many_runs, {"sail": 1.2}),
+    Aim("first mirror of rows in PostgreSQL, of COPY", [databases.NAME], _of(databases.NAME, databases.MIRROR, databases.NAME, databases.COPY), {"sail": 1.5}),
+    Aim("rows read from PostgreSQL, of the driver alone", [databases.NAME], _of(databases.NAME, databases.SOURCE, databases.NAME, databases.DRIVER), {"sail": 1.5}),
+    Aim("1,000 changes mirrored into PostgreSQL", [databases.NAME], _figure(databases.NAME, databases.CHANGES), {"sail": 0.5}, "{:.2f} s"),
     Aim("memory of a first run of 20 million rows", [memory.PREFIX], _peak(WARM), {"sail": 1500}, "{:,.0f} MB"),
     Aim("memory of a correction in 20 million rows", [memory.PREFIX], _peak(with_errata.ONE_CORRECTED, with_errata.CORRECTED), {"sail": 1000}, "{:,.0f} MB"),
 )

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any, cast
 
 from changelog.columns import column
@@ -36,6 +37,7 @@ from storage.values.text import plain_decimals
 from storage.values.types import arrow_type, is_dynamic
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
 MOST_ROWS = 500_000
@@ -88,8 +90,9 @@ class _Writing:
             if self.shape.form not in AS_JSON:
                 self._check_values(None, lambda: self.run.op_rows(self.node, (since or 0) + 1, self.written[0]))
         else:
-            self._check_keys()
             delta = None if since is None else self._changes(since)
+            if delta is None or self._has_new_keys(delta):
+                self._check_keys()
             self._check_values(delta, lambda: self._frame)
             live = self._live
         epoch, execution, _ = self.written
@@ -156,6 +159,15 @@ class _Writing:
     def _frame(self) -> DataFrame:
         return accepted(self.run.tables.live(self.run.engine, self.node, self.run.values).as_frame())
 
+    def _has_new_keys(self, delta: Delta) -> bool:
+        """Whether a change brings a primary key that its row did not have: else they are as unique as they were."""
+        names = self.shape.names
+        moved = pc.equal(delta.rows.column("op"), INSERT)
+        for at, one in enumerate(delta.identity):
+            same = pc.equal(delta.rows.column(f"k{at}"), delta.rows.column(f"c{names.index(one.name)}"))
+            moved = pc.or_(moved, pc.and_(pc.equal(delta.rows.column("op"), UPDATE), pc.invert(pc.fill_null(same, False))))
+        return bool(pc.any(moved).as_py())
+
     def _check_keys(self) -> None:
         """Raise StorageFailed for live rows whose primary key is null or not unique."""
         names = [name for name in self.shape.primary_key if name != KEY]
@@ -178,6 +190,8 @@ class _Writing:
         kind = self.looked.connection.kind
         refused = {"sqlite": ("float", "NaN"), "postgresql": ("string", "U+0000")}.get(kind)
         columns = [] if refused is None else [(at, one) for at, one in enumerate(self.shape.columns) if one.type == refused[0]]
+        if delta is None and not self._any_in_rows(rows, [one for _, one in columns], kind):
+            return
         for at, one in columns:
             found = self._in_delta(delta, at, kind) if delta is not None else self._in_rows(rows, one, kind)
             if found is not None:
@@ -190,12 +204,16 @@ class _Writing:
         rows = delta.rows.filter(pc.fill_null(wrong, False))
         return self._shown(dict(zip(self.shape.names, (rows.column(f"c{at}")[0].as_py() for at in range(len(self.shape.names))), strict=True))) if rows.num_rows else None
 
+    def _any_in_rows(self, all_rows: Callable[[], DataFrame], columns: Sequence[Column], kind: str) -> bool:
+        """Whether a column has a value that the database refuses: the rows are read once for all columns."""
+        wrong = [_refused(one, kind) for one in columns if one.name in self.output.projection.data]
+        return bool(wrong) and bool(self.run.engine.to_arrow(all_rows().where(reduce(or_, wrong)).select(F.lit(1).alias("found")), 1).num_rows)
+
     def _in_rows(self, all_rows: Callable[[], DataFrame], one: Column, kind: str) -> str | None:
         if one.name not in self.output.projection.data:
             return None
-        wrong = F.isnan(column(one.name)) if kind == "sqlite" else column(one.name).contains("\x00")
         names = [name for name in self.shape.names if name in (*self.output.projection.data, "_key")]
-        rows = self.run.engine.to_arrow(all_rows().where(wrong).select(*map(column, names)), 1).to_pylist()
+        rows = self.run.engine.to_arrow(all_rows().where(_refused(one, kind)).select(*map(column, names)), 1).to_pylist()
         return self._shown(rows[0]) if rows else None
 
     def _shown(self, row: Mapping[str, Any]) -> str:
@@ -235,6 +253,11 @@ class _Writing:
         known = {entry.epoch: entry.started for entry in entries if not entry.maintains}
         known[self.written[0]] = self.written[2]
         return ((epoch, known[epoch]) for epoch in sorted(known) if since < epoch <= self.written[0])
+
+
+def _refused(one: Column, kind: str) -> SparkColumn:
+    """Whether a value is one that the kind of database cannot hold."""
+    return F.isnan(column(one.name)) if kind == "sqlite" else column(one.name).contains("\x00")
 
 
 def _net(rows: pa.Table) -> pl.DataFrame:

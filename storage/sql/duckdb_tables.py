@@ -58,12 +58,19 @@ class DuckSession(Session):
         """Fill a temporary table out of Arrow."""
         types = ", ".join(f"{quoted(column.name)} {DIALECT.type_of(column.type)}" for column in columns)
         self.execute(f"CREATE TEMP TABLE {quoted(table)} ({types})")
+        return self._inserted(quoted(table), columns, batches)
+
+    def fill(self, table: TableName, columns: Sequence[Column], batches: Iterator[pa.RecordBatch]) -> int:
+        """Fill the table out of Arrow; it has the columns in this order."""
+        return self._inserted(table.quoted, columns, batches)
+
+    def _inserted(self, table: str, columns: Sequence[Column], batches: Iterator[pa.RecordBatch]) -> int:
         rows = 0
         with translating(self.connection):
             for batch in batches:
                 given = pa.Table.from_arrays([_loaded(values, column) for values, column in zip(batch.columns, columns, strict=True)], names=[column.name for column in columns])
                 self._database.register("errata_batch", given)
-                self._database.execute(f"INSERT INTO {quoted(table)} SELECT * FROM errata_batch")
+                self._database.execute(f"INSERT INTO {table} SELECT * FROM errata_batch")
                 self._database.unregister("errata_batch")
                 rows += batch.num_rows
         return rows

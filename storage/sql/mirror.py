@@ -76,6 +76,10 @@ Way: TypeAlias = Literal["statements", "replacing"]
 """How corrections are written: as updates, or as deletions and insertions."""
 
 
+Found: TypeAlias = Literal["none", "empty", "rows"]
+"""What is there of a table: nothing, a table that was emptied, a table with rows."""
+
+
 def write(connection: Connection, given: Write) -> None:
     """Bring a table to its epoch, in one transaction. A transaction that was lost is tried again.
 
@@ -119,11 +123,13 @@ def _begun(session: Session, given: Write) -> ControlRow | None:
 
 def _filled(session: Session, given: Write, way: Way) -> None:
     target = _Target(session, given)
-    fresh = target.prepare()
-    if given.shape.mode == "op_rows":
-        target.append(anew=given.anew and not fresh)
-    elif fresh or given.anew or given.delta is None:
-        target.rewrite(fresh=fresh)
+    found = target.prepare()
+    if found == "none":
+        target.make()
+    elif given.shape.mode == "op_rows":
+        target.append(anew=given.anew and found != "empty")
+    elif found == "empty" or given.anew or given.delta is None:
+        target.rewrite(empty=found == "empty")
     elif not target.change(given.delta, way):
         given.warn(f"W610: output '{given.output}': somebody else changed the table {given.table.shown}; it is written anew")
         target.rewrite()
@@ -145,37 +151,34 @@ class _Target:
     def columns(self) -> Sequence[Column]:
         return self.given.shape.columns
 
-    def prepare(self) -> bool:
-        """Make the table, or give it the columns that it needs; whether it has no rows now."""
+    def prepare(self) -> Found:
+        """Give a table that is there the columns that it needs; what there is now."""
         session, given = self.session, self.given
         found = session.standing(given.table)
         if found.kind is None:
-            session.create(given.table, given.shape)
-            return True
+            return "none"
         if found.kind == "view" or (given.before.kind is None and not given.replaces):
             raise session.connection.failed("constraint", f"somebody made {given.table.shown} meanwhile")
         wanted = [(column.name, session.dialect.type_of(column.type)) for column in self.columns]
         fits = sorted(found.columns) == sorted(wanted)
         if fits and (given.replaces or not self._other_key()):
-            return False
-        self._alter(found, wanted)
-        return True
+            return "rows"
+        return self._altered(found, wanted)
 
     def _other_key(self) -> bool:
         """Whether the table was made with another primary key, or for another kind of rows."""
         control = self.given.before.control
         return self.given.replaces or control is None or _beside_columns(control.columns) != _beside_columns(self.given.row.columns)
 
-    def _alter(self, found: Standing, wanted: Sequence[tuple[str, str]]) -> None:
-        """Empty the table and let its columns come and go; make it anew where its key is another one, or where the database cannot do it."""
+    def _altered(self, found: Standing, wanted: Sequence[tuple[str, str]]) -> Found:
+        """Empty the table and let its columns come and go; drop it where its key is another one, or where the database cannot do it."""
         session, had = self.session, dict(found.columns)
         key = set(self.given.shape.primary_key)
         stays = session.dialect.alters and not self._other_key() and all(had.get(name) == type_ for name, type_ in wanted if name in key)
         try:
             if not stays:
                 session.drop(self.given.table)
-                session.create(self.given.table, self.given.shape)
-                return
+                return "none"
             session.execute(f"DELETE FROM {self.name}")
             for name in (name for name, type_ in found.columns if dict(wanted).get(name) != type_):
                 session.execute(f"ALTER TABLE {self.name} DROP COLUMN {quoted(name)}")
@@ -186,12 +189,17 @@ class _Target:
                 raise
             told = f"the columns of {self.given.table.shown} cannot be altered: {error.reason}"
             raise CannotHold("E616", told, "drop what needs the column, such as a view, run again, and make it anew") from None
+        return "empty"
 
     # -- all rows
 
-    def rewrite(self, *, fresh: bool = False) -> None:
+    def make(self) -> None:
+        """Make the table with all rows. Nobody else can see it yet, and no trigger or rule of somebody else is on it, so they go straight in."""
+        self.session.make(self.given.table, self.given.shape, self.given.live())
+
+    def rewrite(self, *, empty: bool = False) -> None:
         """Empty the table, by DELETE so that readers go on seeing the old rows, and write all rows."""
-        if not fresh:
+        if not empty:
             self.session.execute(f"DELETE FROM {self.name}")
         self._copy()
 
@@ -209,8 +217,7 @@ class _Target:
             raise session.connection.failed("constraint", f"{self.given.table.shown} took {written} of {rows} rows")
 
     def _values(self, alias: str) -> str:
-        cast = self.session.dialect.cast
-        return ", ".join(cast(f"{alias}.{quoted(f'c{at}')}", column.type) for at, column in enumerate(self.columns))
+        return ", ".join(f"{alias}.{quoted(f'c{at}')}" for at in range(len(self.columns)))
 
     # -- changes
 
@@ -232,8 +239,7 @@ class _Target:
 
     def _matches(self, delta: Delta, table: str) -> str:
         """The condition that a row of the table is the old row of a change `d`."""
-        cast = self.session.dialect.cast
-        return " AND ".join(f"{table}.{quoted(column.name)} = {cast(f'd.k{at}', column.type)}" for at, column in enumerate(delta.identity))
+        return " AND ".join(f"{table}.{quoted(column.name)} = d.k{at}" for at, column in enumerate(delta.identity))
 
     def _find(self, delta: Delta) -> None:
         """Note the place of each old row: the `nth` of equal rows, in the order of their places."""
@@ -244,16 +250,16 @@ class _Target:
             return
         names = [column.name for column in delta.identity]
         numbered = f"SELECT {places} AS place, {listed(names)}, row_number() OVER (PARTITION BY {listed(names)} ORDER BY {places}) AS nth FROM {self.name}"
-        same = " AND ".join(f"t.{quoted(column.name)} {dialect.same} {dialect.cast(f'd.k{at}', column.type)}" for at, column in enumerate(delta.identity))
+        same = " AND ".join(f"t.{quoted(column.name)} {dialect.same} d.k{at}" for at, column in enumerate(delta.identity))
         self.session.execute(
             f"CREATE TEMP TABLE {_PLACES} AS SELECT d.at AS at, t.place AS place FROM ({numbered}) AS t JOIN {_DELTA} AS d ON d.op <> {INSERT} AND d.nth = t.nth AND {same}"
         )
 
     def _find_by_text(self, delta: Delta) -> None:
         """The same by the text of whole rows, by which PostgreSQL can hash; its JSON has no equality."""
-        cast, place = self.session.dialect.cast, self.session.dialect.place
+        place = self.session.dialect.place
         whole = f"ROW({', '.join(quoted(column.name) for column in delta.identity)})::text"
-        wanted = f"ROW({', '.join(cast(f'd.k{at}', column.type) for at, column in enumerate(delta.identity))})::text"
+        wanted = f"ROW({', '.join(f'd.k{at}' for at in range(len(delta.identity)))})::text"
         images = f"SELECT {place} AS place, {whole} AS image FROM {self.name}"
         numbered = f"SELECT place, image, row_number() OVER (PARTITION BY image ORDER BY place) AS nth FROM ({images}) AS i"
         changes = f"SELECT d.at, d.nth, {wanted} AS image FROM {_DELTA} AS d WHERE d.op <> {INSERT}"
@@ -269,8 +275,7 @@ class _Target:
         return self.session.execute(f"DELETE FROM {self.name} WHERE EXISTS (SELECT 1 FROM {_DELTA} AS d WHERE d.op IN ({kinds}) AND {self._matches(delta, self.name)})")
 
     def _update(self, delta: Delta) -> int:
-        cast = self.session.dialect.cast
-        sets = ", ".join(f"{quoted(column.name)} = {cast(f'd.c{at}', column.type)}" for at, column in enumerate(self.columns))
+        sets = ", ".join(f"{quoted(column.name)} = d.c{at}" for at, column in enumerate(self.columns))
         if delta.by_values:
             place = f"{self.name}.{self.session.dialect.place}"
             return self.session.execute(f"UPDATE {self.name} SET {sets} FROM {_PLACES} AS p JOIN {_DELTA} AS d ON d.at = p.at WHERE d.op = {UPDATE} AND {place} = p.place")
@@ -284,9 +289,8 @@ class _Target:
         return self.session.execute(f"INSERT INTO {self.name} ({listed(self.given.shape.names)}) SELECT {self._values('d')} FROM {_DELTA} AS d WHERE d.op IN ({kinds})")
 
     def _taken(self, kinds: str) -> bool:
-        cast, places = self.session.dialect.cast, {column.name: at for at, column in enumerate(self.columns)}
-        types = {column.name: column.type for column in self.columns}
-        same = " AND ".join(f"t.{quoted(name)} = {cast(f'd.c{places[name]}', types[name])}" for name in self.given.shape.primary_key)
+        places = {column.name: at for at, column in enumerate(self.columns)}
+        same = " AND ".join(f"t.{quoted(name)} = d.c{places[name]}" for name in self.given.shape.primary_key)
         [(count,)] = self.session.fetched(f"SELECT count(*) FROM {_DELTA} AS d JOIN {self.name} AS t ON {same} WHERE d.op IN ({kinds})")
         return bool(count)
 

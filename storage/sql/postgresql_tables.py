@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any, Final
 
 from changelog.lazy_imports import pa
@@ -16,10 +17,8 @@ DIALECT: Final = Dialect(
         "int": "bigint", "float": "double precision", "numeric": "double precision", "decimal": "numeric(DIGITS,SCALE)", "string": "text", "bool": "boolean", "date": "date",
         "date_time": "timestamp with time zone", "array": "json", "map": "json", "any": "json", "key": "bytea",
     },
-    same="IS NOT DISTINCT FROM", place="ctid", casts=dict.fromkeys(("decimal", "array", "map", "any"), "text"), compares_texts=True, longest_name=63, folds_case=False,
+    same="IS NOT DISTINCT FROM", place="ctid", compares_texts=True, longest_name=63, folds_case=False, key_last=True,
 )  # fmt: skip
-_LOADED: Final = {"decimal": "text", "array": "text", "map": "text", "any": "text"}
-"""Types whose values are loaded as texts: the driver binds decimals without their last zeros, and has no JSON."""
 
 
 def session(connection: Connection, *, writes: bool) -> Session:
@@ -60,16 +59,39 @@ class PostgresSession(Session):
             return list(cursor.fetchall())
 
     def load(self, table: str, columns: Sequence[Column], batches: Iterator[pa.RecordBatch]) -> int:
-        """Fill a temporary table by COPY."""
-        types = ", ".join(f"{quoted(column.name)} {_loaded_type(column.type)}" for column in columns)
+        """Fill a temporary table by COPY. The driver writes decimals without their last zeros: a column with a scale has them."""
+        types = ", ".join(f"{quoted(column.name)} {DIALECT.type_of(column.type)}" for column in columns)
         self.execute(f"CREATE TEMP TABLE {quoted(table)} ({types}) ON COMMIT DROP")
-        rows = 0
-        for batch in batches:
-            if batch.num_rows:
-                given = pa.Table.from_arrays([_loaded(values, column) for values, column in zip(batch.columns, columns, strict=True)], names=[column.name for column in columns])
-                with translating(self.connection), self._database.cursor() as cursor:
-                    cursor.adbc_ingest(table, given, mode="append", temporary=True)
-                rows += batch.num_rows
+        return self._copied(columns, batches, lambda cursor, given: cursor.adbc_ingest(table, given, mode="append", temporary=True))
+
+    def fill(self, table: TableName, columns: Sequence[Column], batches: Iterator[pa.RecordBatch]) -> int:
+        """Fill the table by COPY."""
+        return self._copied(columns, batches, lambda cursor, given: cursor.adbc_ingest(table.table, given, mode="append", db_schema_name=table.schema))
+
+    def _copied(self, columns: Sequence[Column], batches: Iterator[pa.RecordBatch], copy: Callable[[Any, pa.RecordBatchReader], object]) -> int:
+        """Send all batches by one COPY. What their maker raises comes out of it unchanged, not as an error of the driver."""
+        rows, failed = 0, list[BaseException]()
+        first = next(batches, None)
+        if first is None:
+            return 0
+
+        def sent() -> Iterator[pa.RecordBatch]:
+            nonlocal rows
+            try:
+                for batch in chain((first,), batches):
+                    rows += batch.num_rows
+                    yield _loaded(batch, columns)
+            except BaseException as error:
+                failed.append(error)
+                raise
+
+        with translating(self.connection), self._database.cursor() as cursor:
+            try:
+                copy(cursor, pa.RecordBatchReader.from_batches(_loaded(first, columns).schema, sent()))
+            except Exception:
+                if failed:
+                    raise failed[0] from None
+                raise
         return rows
 
     def standing(self, table: TableName) -> Standing:
@@ -97,17 +119,12 @@ class PostgresSession(Session):
         self._database.close()
 
 
-def _kind(type_: str) -> str:
-    return "decimal" if type_.startswith("decimal(") else type_ if type_ in DIALECT.types else "any"
+def _loaded(batch: pa.RecordBatch, columns: Sequence[Column]) -> pa.RecordBatch:
+    arrays = [_sent(values, column) for values, column in zip(batch.columns, columns, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
 
 
-def _loaded_type(type_: str) -> str:
-    return _LOADED.get(_kind(type_)) or DIALECT.type_of(type_)
-
-
-def _loaded(values: pa.Array, column: Column) -> pa.Array:
+def _sent(values: pa.Array, column: Column) -> pa.Array:
     if column.type == "numeric" and pa.types.is_string(values.type):
         return values.cast(pa.float64())
-    if pa.types.is_decimal(values.type):
-        return values.cast(pa.string())
     return values.cast(pa.int64()) if pa.types.is_integer(values.type) else values

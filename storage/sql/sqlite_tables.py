@@ -63,12 +63,19 @@ class SqliteSession(Session):
         """Fill a temporary table whose columns have no types, so that values stay as they are."""
         names = ", ".join(quoted(column.name) for column in columns)
         self.execute(f"CREATE TEMP TABLE {quoted(table)} ({names})")
+        return self._inserted(f"temp.{quoted(table)}", columns, batches)
+
+    def fill(self, table: TableName, columns: Sequence[Column], batches: Iterator[pa.RecordBatch]) -> int:
+        """Fill the table by insertions; it has the columns in this order."""
+        return self._inserted(table.quoted, columns, batches)
+
+    def _inserted(self, table: str, columns: Sequence[Column], batches: Iterator[pa.RecordBatch]) -> int:
         marks = ", ".join("?" for _ in columns)
         rows = 0
         with translating(self.connection):
             for batch in batches:
                 values = [_plain(values) for values in batch.columns]
-                self._database.executemany(f"INSERT INTO temp.{quoted(table)} VALUES ({marks})", zip(*values, strict=True))
+                self._database.executemany(f"INSERT INTO {table} VALUES ({marks})", zip(*values, strict=True))
                 rows += batch.num_rows
         return rows
 

@@ -6,7 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -98,21 +98,21 @@ class Dialect:
         types: Its type of each CXL type.
         same: Compares two expressions, null with null too.
         place: The name of a row's place in its table.
-        casts: Types whose loaded values are cast, with what they are cast to.
         alters: Whether columns of a table with a primary key can be altered.
         compares_texts: Whether rows are compared by the text of all their values: JSON has no equality.
         longest_name: The bytes of a name at most; None for no limit.
         folds_case: Whether names that differ by case alone are one.
+        key_last: Whether a table takes its primary key when its rows are there: one index is built, and not kept up row by row.
     """
 
     types: Mapping[str, str]
     same: str
     place: str
-    casts: Mapping[str, str] = field(default_factory=dict)
     alters: bool = True
     compares_texts: bool = False
     longest_name: int | None = None
     folds_case: bool = True
+    key_last: bool = False
 
     def type_of(self, type_: str) -> str:
         """The database's type of a CXL type."""
@@ -120,11 +120,6 @@ class Dialect:
             digits, scale = type_.removeprefix("decimal(").rstrip(")").split(",")
             return self.types["decimal"].replace("DIGITS", digits.strip()).replace("SCALE", scale.strip())
         return self.types.get(type_, self.types["any"])
-
-    def cast(self, expression: str, type_: str) -> str:
-        """A loaded value as its column takes it."""
-        kind = "decimal" if type_.startswith("decimal(") else type_ if type_ in self.types else "any"
-        return f"CAST({expression} AS {self.type_of(type_)})" if kind in self.casts else expression
 
 
 class Session(ABC):
@@ -146,6 +141,10 @@ class Session(ABC):
     @abstractmethod
     def load(self, table: str, columns: Sequence[Column], batches: Iterator[pa.RecordBatch]) -> int:
         """Make a temporary table of these columns and fill it; the number of rows. Raises DatabaseError."""
+
+    @abstractmethod
+    def fill(self, table: TableName, columns: Sequence[Column], batches: Iterator[pa.RecordBatch]) -> int:
+        """Write rows straight into a table that this transaction made; their number. Raises DatabaseError."""
 
     @abstractmethod
     def standing(self, table: TableName) -> Standing:
@@ -217,13 +216,19 @@ class Session(ABC):
 
     # -- tables
 
-    def create(self, table: TableName, shape: Shape) -> None:
-        """Make a table."""
+    def make(self, table: TableName, shape: Shape, batches: Iterator[pa.RecordBatch]) -> int:
+        """Make a table with its rows; their number. Raises DatabaseError."""
         columns = [f"{quoted(column.name)} {self.dialect.type_of(column.type)}" for column in shape.columns]
-        columns += [f"PRIMARY KEY ({listed(shape.primary_key)})"] if shape.primary_key else []
+        key = f"PRIMARY KEY ({listed(shape.primary_key)})" if shape.primary_key else ""
         if table.schema is not None:
             self.make_schema(table.schema)
-        self.execute(f"CREATE TABLE {table.quoted} ({', '.join(columns)})")
+        if key and self.dialect.key_last:
+            self.execute(f"CREATE TABLE {table.quoted} ({', '.join(columns)})")
+            rows = self.fill(table, shape.columns, batches)
+            self.execute(f"ALTER TABLE {table.quoted} ADD {key}")
+            return rows
+        self.execute(f"CREATE TABLE {table.quoted} ({', '.join(filter(None, (*columns, key)))})")
+        return self.fill(table, shape.columns, batches)
 
     def make_schema(self, schema: str) -> None:
         """Make a schema where there is none."""

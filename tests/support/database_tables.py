@@ -200,6 +200,18 @@ def check_refused_before_the_commit(kind: str, path: Path) -> None:
     with pytest.raises(StorageFailed, match=r"E611.*region=b stands for 2 rows"):
         folder.run()
     assert folder.load().head_epoch() is None
+    first: Rows = [(1, "a", 1), (7, "b", 2), (8, "c", 3)]
+    lay(folder, first)
+    folder.run()
+    for second in ([(1, "a", 1), (7, "b", 2), (8, "b", 3)], [*first, (9, "b", 4)]):  # a row that takes the key of another, and a new one with it
+        lay(folder, second)
+        with pytest.raises(StorageFailed, match=r"E611.*region=b stands for 2 rows"):
+            folder.run()
+    assert (stored(database), folder.load().head_epoch()) == (Counter(first), 1)
+    third: Rows = [(1, "b", 1), (7, "a", 2), (8, "c", 5)]  # two rows exchange their keys
+    lay(folder, third)
+    folder.run()
+    assert stored(database) == Counter(third)
 
 
 def check_edited(kind: str, path: Path) -> None:

@@ -32,10 +32,16 @@ class Server:
     port: int
     user: str
     password: str
+    process: int
+    log: Path
 
     def url(self, database: str) -> str:
         """The address without the password."""
         return f"postgresql://{self.user}@{self.host}:{self.port}/{database}"
+
+    def address(self, database: str) -> str:
+        """The address with the password."""
+        return f"postgresql://{self.user}:{quote(self.password, safe='')}@{self.host}:{self.port}/{database}"
 
     def made(self) -> str:
         """Make a database; its name."""
@@ -50,8 +56,7 @@ def connected(server: Server, database: str) -> Iterator[Any]:
     """A cursor; each statement is a transaction of its own."""
     import adbc_driver_postgresql.dbapi as driver
 
-    url = f"postgresql://{server.user}:{quote(server.password, safe='')}@{server.host}:{server.port}/{database}"
-    with closing(driver.connect(url, autocommit=True)) as connection, closing(connection.cursor()) as cursor:
+    with closing(driver.connect(server.address(database), autocommit=True)) as connection, closing(connection.cursor()) as cursor:
         yield cursor
 
 
@@ -81,7 +86,8 @@ def postgres(version: str = "18") -> Server:
         shutil.rmtree(folder, ignore_errors=True)
 
     atexit.register(stop)
-    return Server("127.0.0.1", port, "postgres", PASSWORD)
+    process = int((data / "postmaster.pid").read_text().split()[0])
+    return Server("127.0.0.1", port, "postgres", PASSWORD, process, folder / "log")
 
 
 def _run(words: Sequence[object], as_user: dict[str, Any], environment: dict[str, str]) -> None:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import random
 import shutil
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
+from decimal import Context, Decimal
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from errata.core.failures import StorageFailed
+from errata.project.workspace import read_workspace
 from storage import durable
+from storage.sql.names import TableName
+from storage.sql.tables import Column, Shape, session_of
 from tests.support import database_tables as tables
 from tests.support.databases import PASSWORD, Database, connected, postgres
 from tests.support.pipelines import Folder
@@ -167,6 +175,40 @@ def test_a_schema_is_made_and_types_are_as_documented(tmp_path: Path) -> None:
     folder.run()
     assert database.ask("SELECT id, price::text FROM sales.report") == [(1, "13.00")]
     assert folder.violations() == []
+
+
+def test_a_first_mirror_has_its_key_and_the_digits_of_decimals(tmp_path: Path) -> None:
+    folder, database = tables.made(KIND, tmp_path)
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{name: amount, type: int}", "{name: amount, type: decimal, scale: 4}"))
+    rng = random.Random(11)
+    digits = [rng.choice(["0", "-0.5", "1.2000", f"{rng.randrange(-(10**34), 10**34)}.{rng.randrange(10**4):04}", f"{10 ** rng.randrange(30)}"]) for _ in range(300)]
+    folder.write_csv("orders.csv", ["id", "region", "amount"], [{"id": at, "region": "x", "amount": one} for at, one in enumerate(digits)])
+    folder.run()
+    wanted = [(at, format(Decimal(one).quantize(Decimal("0.0001"), context=Context(prec=40)), "f")) for at, one in enumerate(digits)]
+    assert database.ask("SELECT id, amount::text FROM report ORDER BY id") == wanted
+    assert database.ask("SELECT conname::text, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'report'::regclass AND contype = 'p'") == [("report_pkey", "PRIMARY KEY (id)")]
+    folder.write_csv("orders.csv", ["id", "region", "amount"], [{"id": at, "region": "x", "amount": one} for at, one in enumerate(reversed(digits))])
+    folder.run()
+    assert [text for _, text in database.ask("SELECT id, amount::text FROM report ORDER BY id DESC")] == [text for _, text in wanted]
+    assert folder.violations() == []
+
+
+def test_what_stops_the_rows_on_their_way_comes_out_unchanged(tmp_path: Path) -> None:
+    class StoppedError(Exception):
+        """Not the driver's."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"id": pa.array([1], pa.int64())})
+        raise StoppedError
+
+    database = Database.new(KIND, tmp_path)
+    connection = read_workspace(tmp_path / "errata.toml").connections(os.environ)["shop"]
+    shape = Shape((Column("id", "int"),), ("id",))
+    with session_of(connection, writes=True) as session:
+        session.begin()
+        with pytest.raises(StoppedError):
+            session.make(TableName(None, "t"), shape, batches())
+    assert database.ask("SELECT to_regclass('t')") == [(None,)]
 
 
 # -- readers, permissions, two at once, speed

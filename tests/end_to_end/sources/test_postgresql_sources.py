@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from errata.core.failures import StorageFailed
+from storage.engines.base import Engine
 from tests.support.databases import PASSWORD, Database, connected, postgres
 from tests.support.pipelines import Folder, command, standing_in
 from tests.support.proxy import proxied
@@ -168,6 +169,22 @@ def test_a_token_answers_for_the_table(tmp_path: Path) -> None:
     database.do("UPDATE version SET n = 2")
     folder.run()
     assert live(folder) == Counter([(1, 2)])
+
+
+def test_an_unchanged_token_is_one_query_and_no_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, database = made(tmp_path, "CREATE TABLE orders (id bigint, v int)", "INSERT INTO orders VALUES (1, 1)")
+    folder.write("pipeline.yaml", PIPELINE.replace("table: orders", "table: orders\n      change_token: SELECT count(*) FROM orders"))
+    folder.run()
+    database.do(f"ALTER DATABASE {database.name} SET log_statement = 'all'")
+    begins = postgres().log.stat().st_size
+
+    def no_engine(_: Engine) -> None:
+        raise AssertionError("an engine was asked for")
+
+    monkeypatch.setattr(Engine, "session", property(no_engine))
+    assert folder.run().committed is False
+    said = postgres().log.read_text()[begins:]
+    assert (said.count("orders"), said.count("SELECT count(*) FROM orders")) == (1, 1), said
 
 
 WRITES = ["SELECT id, v FROM taken()", "WITH gone AS (DELETE FROM orders RETURNING id, v) SELECT * FROM gone"]
