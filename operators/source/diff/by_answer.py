@@ -25,7 +25,7 @@ from operators.source.diff.sides import image_hash
 from operators.source.diff.table_rows import BASE, COPY, HASH, REJECTED, TableRows, compared_whole, op_rows
 from operators.source.events.deliveries import Delivery
 from operators.source.events.ingest import delta_of
-from operators.source.events.known_records import DIGEST, NTH, KnownRecords, with_digests
+from operators.source.events.known_records import DIGEST, NTH, KnownRecords
 from operators.source.events.marking import Marks, events_of
 from operators.source.file_changes import Part
 from operators.source.request import IngestRequest, IngestResult
@@ -313,7 +313,7 @@ def _events(one: AnswerRows, marks: Marks) -> Delivery:
         return marks(request, rows).withColumns({"_file": F.col(DIGEST), "_row": F.col(NTH)})
 
     placed = events_of(request, keyed, told).withColumns({"_anchor": F.lit(one.record.stored), "_turn": F.lit(request.epoch).cast("bigint")})
-    return Delivery(request, placed, (one.record,), None if one.count is None else 2 * one.count, known)
+    return Delivery(request, placed, (one.record,), None if known.new_count is None else 2 * known.new_count, known)
 
 
 def _in_order(one: AnswerRows, rows: DataFrame) -> DataFrame:
@@ -327,13 +327,13 @@ def _in_order(one: AnswerRows, rows: DataFrame) -> DataFrame:
 
 def _unread(one: AnswerRows, rows: DataFrame) -> tuple[DataFrame, KnownRecords]:
     """The records that the last answer did not have, and what is to be remembered of this one."""
-    request, few = one.request, one.request.engine.limits.are_small(one.count)
-    told = with_digests(rows, F.concat(F.col("_sequence"), F.coalesce(F.col("_error"), F.lit(""))))
+    request, engine = one.request, one.request.engine
+    told = rows.withColumn(DIGEST, F.sha2(F.concat(F.col("_sequence"), F.coalesce(F.col("_error"), F.lit(""))), 256))
     again = F.lit(True) if request.config.merge.cursor is None else _may_come_again(one)
     alone = request.rebuilt or request.prior is None
-    known = KnownRecords.of(told, again, None if alone else request.memory, request.engine, few=few)
+    known = KnownRecords.of(told, again, None if alone else request.memory, engine)
     fresh = known.unread(told)
-    return (request.engine.from_arrow(request.engine.to_arrow(fresh)) if few else fresh), known
+    return (engine.from_arrow(engine.to_arrow(fresh)) if engine.limits.are_small(known.new_count) else fresh), known
 
 
 def _may_come_again(one: AnswerRows) -> Column:

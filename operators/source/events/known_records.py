@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from changelog.columns import column
-from changelog.lazy_imports import F, Window
+from changelog.lazy_imports import F, Window, pc
 from changelog.spark_algebra import latest
 from operators.source.request import Memory
 from operators.source.strategies.keyed_events import place_key
@@ -31,12 +31,6 @@ _MARK: Final = b"\xfd"
 """The first byte under which known records are kept, beside what is kept of keys."""
 
 
-def with_digests(rows: DataFrame, values: Column) -> DataFrame:
-    """Records with `DIGEST` and `NTH`. `values`: a text of all values of a record."""
-    told = rows.withColumn(DIGEST, F.sha2(values, 256))
-    return told.withColumn(NTH, F.row_number().over(Window.partitionBy(DIGEST).orderBy(DIGEST)).cast("bigint"))
-
-
 @dataclass(frozen=True)
 class KnownRecords:
     """The known records before and after an answer.
@@ -44,16 +38,18 @@ class KnownRecords:
     Attributes:
         all: `DIGEST` of each record that was known or is there now; `_was`, how often the last answer had it, and `_asked`, whether this one was to have it;
             `_is`, how often this one has it, and `_again`, whether the next one may.
-        moved: The ones of them that are another number now, or were asked for the last time.
-        moved_count: The number of these, where they are on the driver.
+        moved: The ones of them that are another number now, or were asked for the last time. Few are on the driver.
+        moved_count: The number of these, where they are few.
+        new_count: The number of the records that the last answer did not have, where these are few.
     """
 
     all: DataFrame
     moved: DataFrame
     moved_count: int | None
+    new_count: int | None
 
     @classmethod
-    def of(cls, rows: DataFrame, again: Column, memory: Memory | None, engine: Engine, *, few: bool) -> KnownRecords:
+    def of(cls, rows: DataFrame, again: Column, memory: Memory | None, engine: Engine) -> KnownRecords:
         """Compare the records of an answer with the known ones.
 
         Args:
@@ -61,7 +57,6 @@ class KnownRecords:
             again: Whether the next run asks for a record again.
             memory: What the source keeps; None where the answer counts alone.
             engine: The engine of the run.
-            few: Whether the answer is small.
         """
         now = rows.groupBy(DIGEST).agg(F.count(F.lit(1)).alias("_is"), F.max(again.cast("int")).alias(_AGAIN))
         now = now.withColumn(_AGAIN, F.col(_AGAIN) == 1)
@@ -73,23 +68,28 @@ class KnownRecords:
             before = known.select(F.col("_file").alias(DIGEST), F.col(TIMES).alias("_was"), F.col(_AGAIN).alias("_asked"))
             both = before.join(now, DIGEST, "full").withColumn("_asked", F.coalesce("_asked", F.lit(False)))
         both = both.withColumn(_AGAIN, F.coalesce(_AGAIN, F.lit(False)))
-        moved = both.where(F.when(F.col("_was").isNull(), F.col(_AGAIN)).otherwise((_times() != F.col("_was")) | (F.col(_AGAIN) != F.col("_asked"))))
-        if not few:
-            return cls(both, moved, None)
-        table = engine.to_arrow(moved)
-        return cls(both, engine.from_arrow(table), table.num_rows)
+        moved = both.where(F.col("_was").isNull() | (_times() != F.col("_was")) | (F.col(_AGAIN) != F.col("_asked")))
+        most = engine.limits.driver_rows
+        table = engine.to_arrow(moved.limit(most + 1))
+        if table.num_rows > most:
+            return cls(both, moved, None, None)
+        new = pc.sum(pc.max_element_wise(pc.subtract(pc.fill_null(table.column("_is"), 0), pc.if_else(table.column("_asked"), table.column("_was"), 0)), 0), min_count=0)
+        return cls(both, engine.from_arrow(table), table.num_rows, new.as_py())
 
     def unread(self, rows: DataFrame) -> DataFrame:
-        """The records that the last answer did not have."""
-        known = self.all.where(F.col("_asked")).select(DIGEST, "_was")
-        return rows.join(known, DIGEST, "left").where(F.col(NTH) > F.coalesce("_was", F.lit(0))).drop("_was")
+        """The records that the last answer did not have, with `NTH`."""
+        before = F.when(F.col("_asked"), F.col("_was")).otherwise(F.lit(0))
+        more = self.moved.where(F.col("_is") > before).select(DIGEST, before.alias("_before"))
+        met = rows.join(more if self.moved_count is None else F.broadcast(more), DIGEST)
+        numbered = met.withColumn(NTH, F.row_number().over(Window.partitionBy(DIGEST).orderBy(DIGEST)).cast("bigint"))
+        return numbered.where(F.col(NTH) > F.col("_before")).drop("_before")
 
     def kept(self, like: DataFrame | None = None) -> DataFrame:
         """What the source keeps of them. `like`: other rows that it keeps, whose columns these get too."""
         key = F.concat(F.lit(_MARK), F.col(DIGEST).cast("binary"))
         told = {"_key": key, "_file": F.col(DIGEST), TIMES: _times(), _AGAIN: F.col(_AGAIN)}
         others = [] if like is None else [F.lit(None).cast(field.dataType).alias(field.name) for field in like.schema.fields if field.name not in told]
-        return self.moved.select(*(value.alias(name) for name, value in told.items()), *others)
+        return self.moved.where(F.col("_was").isNotNull() | F.col(_AGAIN)).select(*(value.alias(name) for name, value in told.items()), *others)
 
     @staticmethod
     def beside(rows: DataFrame) -> DataFrame:
