@@ -7,10 +7,10 @@ and past rows of others lose the erased values. One commit makes both visible, w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import orjson
 
@@ -21,12 +21,13 @@ from changelog.ops import Op
 from changelog.rows import Rows, is_null
 from changelog.spark_algebra import diff
 from errata.amend.amendment import AmendedInputs, Change, unedited
-from errata.amend.held_records import HeldRecords, answered, present_names
-from errata.amend.matched_records import Matched, Meant, named_columns, ways_of_naming
-from errata.core.diagnostics import did_you_mean
+from errata.amend.erased_sources import erased_sources
+from errata.amend.erasure_refusals import refuse_corrections, refuse_held, refuse_memories, refuse_names, refuse_words
+from errata.amend.matched_records import Matched, Meant, named_columns
 from errata.core.events import RunResult
-from errata.core.failures import Stopped, Usage
+from errata.core.failures import Usage
 from errata.core.options import Erasure, RunOptions
+from errata.erasure.blanked_ledger import blanked_history
 from errata.erasure.kept_out import hash_of, secret_of, with_hashes
 from errata.erasure.named_values import NamedValues
 from errata.erasure.nameless import nameless
@@ -41,15 +42,12 @@ from errata.erasure.values import Values
 from errata.execution.epoch import Epoch
 from errata.execution.planned_run import PlannedRun
 from errata.execution.step_executor import StepExecutor
-from errata.inspect.snapshot import predicate
-from errata.outputs.database_targets import CHAINS
 from errata.plan.own_files import ProtectedFiles
 from errata.plan.pipeline import LoadedPipeline
-from errata.plan.plan import Node, Plan
+from errata.plan.plan import Node
 from errata.state.run_state import RunState
 from errata.state.suppressed_rows import truth
 from operators.source.file_changes import FileRecord
-from operators.source.node import SourceNode
 from storage.state.dataset_identity import exported_nodes
 from storage.state.entry import NAMELESS, Entry
 from storage.state.location import State
@@ -58,7 +56,6 @@ from storage.stores.folders import folder_at
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from operators.source.answers import AnswerChanges
 
 Row = Mapping[str, Any]
 CAUSE: Final = "erase"
@@ -133,43 +130,12 @@ def erase(pipeline: LoadedPipeline, wanted: Erasure, options: RunOptions, protec
     Raises:
         Failure: Nothing was committed, or the erasure is not complete: the next run ends it.
     """
-    names, published = _sources(pipeline.plan, wanted), exported_nodes(pipeline.state)
+    names, published = erased_sources(pipeline.plan, wanted), exported_nodes(pipeline.state)
     with Epoch.begin(pipeline, replace(options, dry_run=False), protected) as epoch:
         work = _Erasing(epoch, Erase(wanted, names, pipeline.state))
         rows = work.run(dry=options.dry_run)
     proof = epoch.committed.counters.get(PROOF) if epoch.committed is not None else None
     return Erased(rows, proof, work.result, published)
-
-
-def _sources(plan: Plan, wanted: Erasure) -> list[str]:
-    """The sources that an erasure is about. Raises Usage where there are none, and PipelineErrors for a condition that does not compile."""
-    sources = {node.name: node for node in plan.of_kind("source")}
-    if wanted.source is not None and wanted.source not in sources:
-        raise Usage(f"'{wanted.source}' is no source", help=did_you_mean(wanted.source, list(sources)) or f"sources: {', '.join(sources)}")
-    _check_totals(wanted, {column for node in sources.values() for column in node.operator.output.data})
-    named = [wanted.source] if wanted.source is not None else list(sources)
-    if wanted.where is not None:
-        if wanted.source is None and len(sources) > 1:
-            raise Usage("--where needs --node SOURCE where there are several sources", help=f"sources: {', '.join(sources)}")
-        predicate(wanted.where, sources[named[0]].operator.output.data)
-        return named
-    columns = {name: list(sources[name].operator.output.data) for name in named}
-    return [name for name in named if wanted.key.keys() <= {*columns[name]}] or _no_columns(wanted, columns)
-
-
-def _no_columns(wanted: Erasure, columns: Mapping[str, Sequence[str]]) -> NoReturn:
-    """Raise Usage: no source has the columns of --key."""
-    known = list(dict.fromkeys(column for names in columns.values() for column in names))
-    missing = next((column for column in wanted.key if column not in known), ", ".join(wanted.key))
-    raise Usage(f"no source has the column '{missing}'", help=did_you_mean(missing, known) or f"columns: {', '.join(known)}")
-
-
-def _check_totals(wanted: Erasure, columns: Collection[str]) -> None:
-    """Raise Usage where a column of --keep-totals is in no source, or names the records."""
-    if unknown := next((name for name in wanted.keep_totals if name not in columns), None):
-        raise Usage(f"no source has the column '{unknown}' of --keep-totals", help=did_you_mean(unknown, sorted(columns)))
-    if both := next((name for name in wanted.keep_totals if name in wanted.key), None):
-        raise Usage(f"--keep-totals would keep '{both}', which names the records")
 
 
 @dataclass(slots=True)
@@ -187,7 +153,8 @@ class _Erasing:
         """Do it; what left, by table."""
         epoch = self.epoch
         head, epoch.erases = unedited(epoch), True
-        self._refuse_memories()
+        if self.change.wanted.keep_out:
+            refuse_memories(epoch.plan, self.change.names)
         planned = PlannedRun.of(epoch, AmendedInputs(epoch.plan, head, self.change))
         planned.announce()
         executor = StepExecutor(planned)
@@ -196,12 +163,6 @@ class _Erasing:
         executor.before_commit = self._leave
         self.result = executor.execute(dry=dry)
         return self._told()
-
-    def _refuse_memories(self) -> None:
-        """Raise Usage where a source keeps more of what its files hold than its rows: then nothing keeps that out."""
-        for name in self.change.names if self.change.wanted.keep_out else ():
-            if cast("SourceNode", self.epoch.plan[name].operator).config.remembers:
-                raise Usage(f"source '{name}' remembers the versions of all records in its files, so --keep-out cannot keep any out", help="take the records out of the files")
 
     def _look(self, run: RunState, *, dry: bool) -> None:
         """Find out what leaves. Raises Usage where there is nothing, and Stopped where input files would bring it back."""
@@ -214,13 +175,11 @@ class _Erasing:
         if self.continued is not None:
             self.scrub.values.update(self._remains(self.continued))
         self.scrub.look()
-        told = (self.change.wanted.reason, self.change.wanted.by, self.epoch.batch_id)
-        if any(self.scrub.values.blanked(text) != text for text in told):
-            raise Usage("the reason, the name or the batch id quotes an erased value, and it would stay in the ledger", help="say it in other words")
-        self._refuse_names()
-        self._refuse_quoting()
+        refuse_words(self.scrub.values, (self.change.wanted.reason, self.change.wanted.by, self.epoch.batch_id))
+        refuse_names(self.epoch.plan, self.scrub.values)
+        refuse_corrections(self.scrub)
         if not self.change.wanted.keep_out:
-            self._refuse_held(run)
+            refuse_held(self.epoch, run, self.change.wanted, matched, self.scrub.values)
         if dry:
             self.scrub.scrub(dry=True)
             self._clear(dry=True)
@@ -241,47 +200,9 @@ class _Erasing:
         values.update(removal.recovered(Fingerprints.of(made_key(self.epoch.state), unfinished.left)))
         return values
 
-    def _refuse_names(self) -> None:
-        """Raise Stopped where the name of an input file has a value of the records: the ledger would name it again. Files that are gone lose their names there."""
-        plan = self.epoch.plan
-        present = [file for node in plan.of_kind("source") for file in present_names(node, plan)]
-        paths = pl.Series("path", list(dict.fromkeys(present)), pl.String)
-        named = paths.filter(self._scrub.values.holding(paths, whole=False)).to_list()
-        if named:
-            raise Stopped(
-                f"{'the name of an input file has' if len(named) == 1 else f'the names of {len(named)} input files have'} a value of the records", details=named[:20],
-                help="rename or remove them, then erase again", told="names of input files have values of the records",
-            )  # fmt: skip
-
-    def _refuse_quoting(self) -> None:
-        """Raise Stopped where corrections as code are about the records: the state would keep what they say."""
-        quoting = list(self._scrub.quoting())
-        if quoting:
-            raise Stopped(
-                f"{'a correction' if len(quoting) == 1 else f'{len(quoting)} corrections'} as code {'names or quotes' if len(quoting) == 1 else 'name or quote'} the records", details=quoting[:20],
-                help="take them out of their files, run, then erase again", told="corrections as code name or quote the records",
-            )  # fmt: skip
-
     def _clear(self, *, dry: bool = False) -> None:
         """Clear the files below the state that are no tables."""
         self.files = clear(folder_at(self.epoch.state.root, self.epoch.state.connection), Search(self._scrub.values), dry=dry)
-
-    def _refuse_held(self, run: RunState) -> None:
-        """Raise Stopped where an input file has the records: the next run would bring them back. Raises StorageFailed where one cannot be read."""
-        with answered(self.epoch) as answers:
-            held = [place for name in self.change.names for place in self._holding(run, name, answers)]
-        if held:
-            raise Stopped(
-                f"{'a place' if len(held) == 1 else f'{len(held)} places'} of input files {'holds' if len(held) == 1 else 'hold'} the records, so a later run would bring them back", details=held[:20],
-                help="take them out of the files first, or let later runs leave them out: --keep-out", told="input files hold the records",
-            )  # fmt: skip
-
-    def _holding(self, run: RunState, name: str, answers: Mapping[str, AnswerChanges]) -> Iterator[str]:
-        """The places of a source's input that have the records."""
-        node, wanted = self.epoch.plan[name], self.change.wanted
-        erased = self._erased_rows(run, name) if self.change.matched[name].keys else None
-        meant = Meant(self.epoch.state, run, node, wanted)
-        return HeldRecords(run, meant, erased, ways_of_naming(node, wanted), Search(self._scrub.values), answers).places()
 
     @property
     def _scrub(self) -> Scrub:
@@ -323,7 +244,7 @@ class _Erasing:
             "values": len(self._scrub.values), "was": was, SELECTION: selection_of(self.change.wanted, key), **({CONTINUES: self.continued.root} if self.continued else {}), "totals": "kept" if self.change.nameless else "corrected", "ledger": head.hash,
         }  # fmt: skip
         self.change.record = {RECORD: record, ERASED: self.epoch.number, "replaces": head.hash, "folded": self._folded(head, tables), **kept_out, **({NAMELESS: rows_kept} if rows_kept else {})}
-        self.epoch.rewritten = self._history()
+        self.epoch.rewritten = blanked_history(self.epoch.history(), self._scrub)
 
     def _renamed(self, file: FileRecord) -> FileRecord:
         """What the ledger says of an input file; one that is gone and had a value in its name has another one."""
@@ -334,15 +255,10 @@ class _Erasing:
         found = {}
         for name in (name for name, one in self.change.matched.items() if one.keys):
             columns = named_columns(self.epoch.plan[name], self.change.wanted)
-            hashes = self._erased_rows(run, name).select(hash_of(self.epoch.plan[name], columns, secret_of(key)).alias("hash")).distinct()
+            node = self.epoch.plan[name]
+            hashes = self.change.matched[name].op_rows(run, node).select(hash_of(node, columns, secret_of(key)).alias("hash")).distinct()
             found[name] = (columns, run.engine.to_arrow(hashes).column("hash").to_pylist())
         return found
-
-    def _erased_rows(self, run: RunState, name: str) -> DataFrame:
-        """The op rows of the erased records of a source, as the epoch before has them."""
-        rows = run.tables.changelog(self.epoch.plan[name]).read(run.engine, at=run.epoch - 1)
-        known = self.change.matched[name].rows.select(*IDENTITY).to_arrow().cast(pa.schema({"_epoch": pa.int64(), "_op": pa.int8(), "_key": pa.binary()}))
-        return rows.join(run.engine.from_arrow(known), [*IDENTITY], "left_semi")
 
     def _images(self, run: RunState) -> Iterator[bytes]:
         """The op rows of the erased records, as bytes in their order."""
@@ -363,26 +279,6 @@ class _Erasing:
         """Op rows of each node that are gone: the numbers of later ones follow them."""
         gone = {path.removeprefix("changelog/"): one.dropped for path, one in tables.items() if path.startswith("changelog/")}
         return {name: head.folded.get(name, 0) + gone.get(name, 0) for name in {**head.folded, **gone}}
-
-    def _history(self) -> list[Entry]:
-        """The entries before without erased values, and without seals of files that go."""
-        first, *others = self.epoch.history()
-        chains = [first.hash, *first.counters.get(CHAINS, ())]
-        return [self._blanked(replace(first, counters={**first.counters, CHAINS: chains})), *map(self._blanked, others)]
-
-    def _blanked(self, entry: Entry) -> Entry:
-        counters, nodes, sources = map(self._without_values, (entry.counters, entry.nodes, entry.sources))
-        for source in sources.values():
-            source["files"] = [{name: self._scrub.file_name(value) if name in ("path", "stored_as") and value else value for name, value in file.items()} for file in source.get("files", ())]
-        return replace(entry, files={}, marks={}, counters=counters, nodes=nodes, sources=sources)
-
-    def _without_values(self, told: Any) -> Any:
-        """JSON with no erased value in it; the names of files stay."""
-        if isinstance(told, dict):
-            return {name: value if name == "files" else self._without_values(value) for name, value in told.items()}
-        if isinstance(told, list):
-            return [self._without_values(value) for value in told]
-        return self._scrub.values.blanked(told) if isinstance(told, str) else told
 
     def _told(self) -> list[Row]:
         tables = self._scrub.tables

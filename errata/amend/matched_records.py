@@ -57,6 +57,11 @@ class Matched:
     def __bool__(self) -> bool:
         return bool(self.keys) or bool(self.older.height)
 
+    def op_rows(self, run: RunState, node: Node) -> DataFrame:
+        """Their op rows with all columns, as the epoch before has them."""
+        known = self.rows.select(*IDENTITY).to_arrow().cast(pa.schema({"_epoch": pa.int64(), "_op": pa.int8(), "_key": pa.binary()}))
+        return run.tables.changelog(node).read(run.engine, at=run.epoch - 1).join(run.engine.from_arrow(known), [*IDENTITY], "left_semi")
+
 
 @dataclass(frozen=True, slots=True)
 class Meant:
