@@ -211,7 +211,7 @@ class Rows:
 
     @property
     def content(self) -> pa.Table | DataFrame | TaskRows:
-        """What a table stores of the rows: themselves, or the tasks that make them."""
+        """The rows as a table stores them: themselves, or the tasks that make them."""
         if self.frame is None:
             return self.as_table()
         return self.made_by or self.as_frame()

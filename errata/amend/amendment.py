@@ -43,7 +43,7 @@ _MOST_REASONS = 5
 
 
 class Change(ABC):
-    """What an amendment does to sources."""
+    """The changes of an amendment to sources."""
 
     @abstractmethod
     def sources(self, names: Sequence[str]) -> Mapping[str, str]:
@@ -59,14 +59,14 @@ class Change(ABC):
 
     @abstractmethod
     def counters(self) -> dict[str, Any]:
-        """What the ledger's entry says of it."""
+        """Its members in the ledger's entry."""
 
     def corrected(self, run: RunState, node: Node) -> list[int]:
         """The epochs of manual corrections that hold at a source afterwards."""
         return run.corrected.get(node.name, [])
 
     def decided(self) -> Sequence[TriageEvent]:
-        """What it decides about dead letters."""
+        """Its decisions about dead letters."""
         return ()
 
 

@@ -110,7 +110,7 @@ class Compaction:
         )  # fmt: skip
 
     def _tidy(self, committed: Entry) -> None:
-        """What no reader needs any more, in tables and ledger."""
+        """Files and entries that no reader needs any more, in tables and ledger."""
         ledger = Ledger(self.epoch.state.ledger)
         ledger.compact()
         anchor_ledger(self.epoch.state, ledger, committed, {})

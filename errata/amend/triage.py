@@ -44,7 +44,7 @@ class Triage(Change):
         raise AssertionError(f"triage changes no row of '{node.name}'")
 
     def counters(self) -> dict[str, Any]:
-        """What was decided, by whom and why."""
+        """A decision: by whom, and why."""
         return {"kind": f"dlq {self.action}", "author": self.author, "entries": len(self.events), **({"reason": self.reason} if self.reason else {})}
 
     def decided(self) -> Sequence[TriageEvent]:

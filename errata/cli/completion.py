@@ -1,4 +1,4 @@
-"""What a shell completes behind a pipeline: names of its nodes and sources, its epochs, codes of diagnostics."""
+"""Completion of a shell behind a pipeline: names of its nodes and sources, its epochs, codes of diagnostics."""
 
 from __future__ import annotations
 

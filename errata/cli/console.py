@@ -1,4 +1,4 @@
-"""What a command writes: answers to standard output, everything else to standard error."""
+"""The texts of a command: answers go to standard output, everything else to standard error."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence

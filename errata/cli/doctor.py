@@ -64,7 +64,7 @@ _EXTRAS: Mapping[str, tuple[str, ...]] = {
 
 
 def _extras() -> Iterator[Row]:
-    """What only some pipelines and commands ask for. None of it is needed."""
+    """Extras that only some pipelines and commands ask for. None is needed."""
     for extra, names in _EXTRAS.items():
         rows = [_package(name) for name in names]
         lacking = [row["what"] for row in rows if row["verdict"] != "ok"]

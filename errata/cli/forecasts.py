@@ -1,4 +1,4 @@
-"""What a run would change, as the answer of `errata plan --diff` and `errata diff --pipeline`."""
+"""The changes that a run would make, as the answer of `errata plan --diff` and `errata diff --pipeline`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may stand at a place: keys, words, nodes, columns, and what a CXL text may go on with."""
+"""Completion at a place: keys, words, nodes, columns, and continuations of a CXL text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Place = Literal["input", "columns", "types", "words"]
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What may stand at a place, and how many characters before it are replaced."""
+    """The items that fit at a place, and how many characters before it are replaced."""
 
     items: tuple[Item, ...]
     typed: int

@@ -1,4 +1,4 @@
-"""What is said of the thing at a place: a key, a node, a column, a builtin, a variable."""
+"""Texts about the thing at a place: a key, a node, a column, a builtin, a variable."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ Kind = Literal["node", "column", "port", "qualifier", "let", "function", "variab
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """What a name stands for.
+    """The thing that a name stands for.
 
     Args:
         owner: What it belongs to: the file of a node, the node of a column, the node or program of the others.

@@ -45,7 +45,7 @@ class Region:
 
     @property
     def key(self) -> tuple[str, int, int]:
-        """What two equal regions have in common."""
+        """The identity of a region: equal regions have the same."""
         return self.source.file, self.start, self.end
 
 

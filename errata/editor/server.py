@@ -153,7 +153,7 @@ def make_server(version: str, delay: float = DELAY) -> ErrataServer:
 
 
 def _texts(server: ErrataServer) -> None:
-    """What the editor does with its texts."""
+    """Messages of the editor about its texts."""
 
     @server.feature(lsp.INITIALIZED)
     def initialized(params: lsp.InitializedParams) -> None:

@@ -51,7 +51,7 @@ class EarlierFiles:
         return replace(rewritten, nodes=nodes)
 
     def _kept(self, node: Node, before: Entry, one: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """What the ledger keeps of a file."""
+        """The ledger's record of a file."""
         place = self.plan.settings.places / one["path"]
         if "mark" in one or any(place == written.target for written in self.staged.written) or not place.exists():
             return [one]

@@ -1,4 +1,4 @@
-"""What a search found left of an erased record, and the way on: the same erasure said again.
+"""Remains of an erased record that a search found, and the way on: the same erasure said again.
 
 Nothing of the values may be kept, so the record of the search has keyed hashes of the values that it found. The second erasure finds these values again by their hashes, wherever they still are,
 and takes them out. The values of `--key` are known anyway.

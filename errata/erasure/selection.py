@@ -20,7 +20,7 @@ from operators.core.row_type import KeyShape
 from storage.delta.changelog_table import ChangelogTable
 
 IDENTITY: Final = ("_epoch", "_op", "_key")
-"""What tells an op row of a table apart."""
+"""The identity of an op row of a table."""
 _NEGATIVE: Final = (int(Op.RETRACT), int(Op.CORRECT_FROM))
 
 Spans = tuple[tuple[int, int | None], ...]

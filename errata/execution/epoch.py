@@ -146,7 +146,7 @@ class Epoch:
 
     @property
     def outputs(self) -> OutputContext:
-        """What outputs have to know of this epoch."""
+        """The facts of this epoch that outputs need."""
         identity = RunIdentity(self.number, self.execution_id, self.batch_id, self.started)
         return OutputContext(self.plan, self.state, self.head, self.prior, identity, self.protected, self.options.force, self.warn, self.staged, erases=self.erases)
 

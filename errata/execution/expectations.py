@@ -1,4 +1,4 @@
-"""What a run does about expectations: it counts failing rows, ends where a `stop` fails, reports warnings, and looks at the clock."""
+"""Expectations in a run: failing rows are counted, a failing `stop` ends it, warnings are reported, and the clock is looked at."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _stop(failing: list[PlannedExpectation], found: Failing, examples: list[str]
 
 
 def in_words(one: PlannedExpectation, failing: int | None) -> str:
-    """What fails of an expectation."""
+    """The failing rows of an expectation."""
     what = one.placed.expectation.description or one.placed.expectation.text
     if one.placed.is_measure:
         return f"expectation '{one.label}' fails: {what}"

@@ -1,4 +1,4 @@
-"""What ends a run before anything is committed: emptied sources, a first failing record under fail_fast, too many rejects."""
+"""Guards that end a run before anything is committed: emptied sources, a first failing record under fail_fast, too many rejects."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def judge_unchanged(plan: Plan, options: RunOptions, head: Entry) -> None:
 
 
 def _exceeded(plan: Plan, options: RunOptions, read: int, tally: Tally) -> str:
-    """What threshold is exceeded, in words; empty where none is. Waived records count for none."""
+    """The exceeded threshold in words; empty where none is. Waived records count for none."""
     handling = plan.model.error_handling
     share, rejected, failed = handling.type_error_threshold, tally.open, tally.failed
     if options.error_threshold and rejected > options.error_threshold:

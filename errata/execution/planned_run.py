@@ -93,7 +93,7 @@ class PlannedRun:
         return self.result(head, {}, committed=False)
 
     def _changes(self, counts: Mapping[str, Mapping[str, int]], booked: Mapping[str, int]) -> Iterator[OutputChange]:
-        """What the run changed in each output, and how many rows it booked there."""
+        """The changes of the run in each output, with the number of rows that it booked there."""
         head = self.epoch.head
         for node in self.epoch.plan.of_kind("output"):
             changed = Changed.of(counts.get(node.name, {}))

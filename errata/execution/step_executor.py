@@ -442,7 +442,7 @@ class StepExecutor:
         return [*entries["waiver"].drop_nulls(), *entries["assignment"].drop_nulls()]
 
     def _decisions(self) -> pl.DataFrame:
-        """What people decided about dead letters, also in this run."""
+        """The decisions of people about dead letters, also in this run."""
         return events_of(self.run.tables.triage)
 
     def _tally(self, *, whole: bool = False) -> Tally:

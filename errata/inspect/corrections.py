@@ -139,7 +139,7 @@ def applied_to(reading: Snapshot, node: Node, marks: Collection[Any]) -> Iterato
 
 
 def _known(reading: Snapshot, node: Node) -> Mapping[bytes, State]:
-    """What the last run found, by the id of the correction."""
+    """The states that the last run found, by the id of the correction."""
     if reading.head is None or reading.plan is None:
         return {}
     state = Tables(reading.state.root, reading.plan).latest_state(reading.engine, node.name, reading.head.epoch)

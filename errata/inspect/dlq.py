@@ -34,7 +34,7 @@ ENTRIES = ("source", "file", "row", "category", "detail", "stage", "route", "tri
 GROUPS = ("group", "source", "records", "triggers", "collateral", "trigger", "category", "stage", "detail")
 """The columns of a suppressed group."""
 TRIAGE_COLUMNS = ("id", "since", "days", "group", "assigned", "waived")
-"""What triage shows of an entry before its other columns: since when it is there, in whole days too, who has it, why it was waived."""
+"""The columns of an entry that triage shows first: since when it is there, in whole days too, who has it, why it was waived."""
 
 
 def rejects_of(reading: Snapshot) -> pl.DataFrame:
@@ -48,7 +48,7 @@ def rejects_of(reading: Snapshot) -> pl.DataFrame:
 
 
 def decisions_of(reading: Snapshot) -> pl.DataFrame:
-    """What people decided about dead letters, oldest first."""
+    """The decisions of people about dead letters, oldest first."""
     version = reading.head.tables.get(TRIAGE) if reading.head else None
     if version is None:
         return no_events()
@@ -166,7 +166,7 @@ def _named(letters: pl.DataFrame, name: str) -> pl.Expr:
 
 
 def history(reading: Snapshot) -> Iterator[Row]:
-    """What people decided, newest first: when, who, what, about which record, and whether it holds for an entry now."""
+    """The decisions of people, newest first: when, who, what, about which record, and whether it holds for an entry now."""
     events = decisions_of(reading)
     letters = triaged(rejects_of(reading), events)
     holding = set(letters["waiver"].drop_nulls()) | set(letters["assignment"].drop_nulls())

@@ -21,7 +21,7 @@ COSTS = {
     "accumulator": "the changed rows and the groups that they touch",
     "affected-key": "all rows of the touched keys",
 }
-"""What a change costs at a node of each class (docs/how-it-works/architecture.md, "Operators")."""
+"""The cost of a change at a node of each class (docs/how-it-works/architecture.md, "Operators")."""
 
 
 def explain(plan: Plan, format: str) -> str:

@@ -68,7 +68,7 @@ class NodeForecast:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a run would change.
+    """The changes that a run would make.
 
     Attributes:
         epoch: The last committed epoch, 0 before the first run.
@@ -86,7 +86,7 @@ class Forecast:
 
 
 def forecast(pipeline: LoadedPipeline, options: RunOptions, names: Sequence[str] = (), rows: int = 20) -> Forecast:
-    """What the next run of a pipeline would change.
+    """The changes that the next run of a pipeline would make.
 
     Args:
         pipeline: The pipeline, with the state that it would run on.

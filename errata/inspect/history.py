@@ -1,4 +1,4 @@
-"""What became of nodes and rows, epoch by epoch, from the ledger and the Delta files. An engine is asked only about nodes without a table."""
+"""Histories of nodes and rows, epoch by epoch, from the ledger and the Delta files. An engine is asked only about nodes without a table."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _EXACT = Context(prec=80)
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
-    """What an epoch did to one row. `key` is hexadecimal; `before` or `after` is None where there is no row."""
+    """The change of one row in an epoch. `key` is hexadecimal; `before` or `after` is None where there is no row."""
 
     epoch: int
     cause: str
@@ -44,7 +44,7 @@ class RowChange:
 
 @dataclass(frozen=True, slots=True)
 class EpochFigures:
-    """What an epoch did to the totals of a node: the changed columns of numbers before and after it."""
+    """The changes of the totals of a node in an epoch: the changed columns of numbers before and after it."""
 
     epoch: int
     added: int

@@ -32,7 +32,7 @@ ABOUT = (ID, "_since", "_days", "_group", "_assigned", "_waived", "_source", "_f
 FIELD_PREFIX = "field."
 """What a field's name has before it that is one of these."""
 SIGNS = "=+-@\t\r"
-"""What a cell of a CSV file begins with that a spreadsheet runs as a formula."""
+"""Beginnings of cells of a CSV file that a spreadsheet runs as a formula."""
 _FORMULA = r"^[=+\-@\t\r']"
 _NUMBER = r"^[+-]?[0-9][0-9.,]*$"
 

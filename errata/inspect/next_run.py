@@ -66,7 +66,7 @@ def _answers(plan: Plan, head: Entry | None) -> Mapping[str, FileChanges]:
 
 
 def _output_changes(pipeline: LoadedPipeline, head: Entry) -> OutputChanges:
-    """What became of the files of outputs since the last epoch."""
+    """Changes to the files of outputs since the last epoch."""
     protected = ProtectedFiles(pipeline.plan, pipeline.state, inputs=False)
     now = datetime.now(UTC)
     identity = RunIdentity(head.epoch + 1, name := uuid7(now), name, now)

@@ -69,7 +69,7 @@ def _tables(pipeline: LoadedPipeline, entries: list[Entry], recompute: bool, eng
 
 
 def _ledger_faults(pipeline: LoadedPipeline, entries: list[Entry]) -> Iterator[Row]:
-    """What is wrong with the chain of entries and its end."""
+    """Violations of the chain of entries and of its end."""
     yield from (_answer("ledger", epoch=fault.epoch, detail=f"{fault.kind}: {fault.detail}") for fault in verify_chain(entries))
     yield from (_answer("ledger", epoch=fault.epoch or None, detail=fault.detail) for fault in check_ledger_end(pipeline.state, entries))
     yield from (_answer("erasure", epoch=epoch, detail=detail) for epoch, detail in record_faults(pipeline.state, entries))

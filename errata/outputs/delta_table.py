@@ -42,7 +42,7 @@ MOST_ROWS, MOST_CELLS = 500_000, 60_000_000
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What a table holds after a commit: the rows of an output at an epoch; `shape` is a hash of its columns."""
+    """The content of a table after a commit: the rows of an output at an epoch; `shape` is a hash of its columns."""
 
     pipeline: str
     output: str
@@ -113,7 +113,7 @@ class Writing:
 
     @cached_property
     def mark(self) -> Mark:
-        """What the table's commit will carry."""
+        """The members of the table's commit."""
         epoch, execution, _ = self.written
         return self._mark(epoch, execution)
 

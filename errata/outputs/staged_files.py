@@ -33,7 +33,7 @@ class Written:
     """The target; where its name has a suffix since another file has that name, the path without it."""
     first: bool = False
     told: Mapping[str, Any] = field(default_factory=dict)
-    """What else it takes to write the file a second time."""
+    """Further values that are needed to write the file a second time."""
 
     @property
     def size(self) -> int:

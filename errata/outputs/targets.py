@@ -35,7 +35,7 @@ History = Callable[[], "Sequence[Entry]"]
 ANY_FILE = "{source_file}"
 """Stands for the name of any source file."""
 CHANGES = "changes"
-"""What the ledger keeps of a file of changes alone: the path of all of them, with its tokens."""
+"""The ledger's record of a file of changes: the path of all of them, with its tokens."""
 FINISHED = "finished"
 """The ledger's member for a sidecar alone: the end of the run that it describes."""
 
@@ -312,7 +312,7 @@ def file_outputs(plan: Plan) -> list[Node]:
 
 
 def dlq_form(plan: Plan) -> dict[str, Any]:
-    """What a pipeline says of the columns of the DLQ file, as the ledger keeps it."""
+    """The settings of a pipeline for the columns of the DLQ file, as the ledger keeps them."""
     dlq = plan.model.error_handling.dlq
     sources = [(node.name, node.operator.output) for node in plan.of_kind("source")] if dlq.include_source_row else []
     return dlq.model_dump(mode="json", exclude={"path"}) | {"columns": {name: [*output.data, *output.riding(CK)] for name, output in sources}}

@@ -23,7 +23,7 @@ class FreeNames:
     width: int
     is_foreign: Callable[[Place], bool]
     before: dict[Place, Place]
-    """What the last epoch wrote, by the path that was wanted."""
+    """The files of the last epoch, by the path that was wanted."""
     reserved: frozenset[Place]
     """Places at which files of this run are wanted: none takes the place of another."""
     _taken: set[Place] = field(init=False)

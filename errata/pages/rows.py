@@ -102,7 +102,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What became of one row. `tree` is None where it was not asked for, or the row is gone; `unknown` says why it cannot be made."""
+    """The story of one row. `tree` is None where it was not asked for, or the row is gone; `unknown` says why it cannot be made."""
 
     name: str
     key: str

@@ -1,4 +1,4 @@
-"""What a plan says of correlation: which sources have a key, which nodes wait for which to be settled, whether there is anything to settle."""
+"""Correlation in a plan: which sources have a key, which nodes wait for which to be settled, whether there is anything to settle."""
 
 from __future__ import annotations
 

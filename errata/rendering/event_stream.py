@@ -150,7 +150,7 @@ class EventStream:
         })  # fmt: skip
 
     def _outputs(self) -> list[dict[str, Any]]:
-        """What the run changed in each output."""
+        """The changes of the run in each output."""
         changes = () if self.result is None or self.dry_run else self.result.output_changes
         return [{"node": one.node, "added": one.added, "removed": one.removed, "corrected": one.corrected, "delivered": one.delivered} for one in changes]
 

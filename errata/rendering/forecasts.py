@@ -1,4 +1,4 @@
-"""What a run would change, as text for people and as Markdown for a pull request."""
+"""The changes that a run would make, as text for people and as Markdown for a pull request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOTHING = "The next run would change nothing."
 
 
 class Changed(Protocol):
-    """What a run would change in one node."""
+    """The changes that a run would make in one node."""
 
     @property
     def name(self) -> str:
@@ -22,7 +22,7 @@ class Changed(Protocol):
 
     @property
     def action(self) -> str:
-        """What the run does with it."""
+        """The action of the run."""
 
     @property
     def reason(self) -> str:

@@ -1,4 +1,4 @@
-"""What retraction costs: the block of `explain` before a run, the counters of the metrics file after it.
+"""The cost of retraction: the block of `explain` before a run, the counters of the metrics file after it.
 
 Both concern aggregates that leave out a correlation key, and the nodes downstream of them.
 """

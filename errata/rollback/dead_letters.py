@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 
 SAID = ("node", "category", "detail", "stage", "route", "trigger", "by", "raw")
-"""What an error says about a rejected row; empty where it says nothing. `by`: what rolled it back. `raw`: the text of a record that could not be read."""
+"""Members of the error of a rejected row; empty where it has none. `by`: what rolled it back. `raw`: the text of a record that could not be read."""
 
 FIELD = "field:"
-"""What the columns of the source record's fields, as text, have before their names."""
+"""The prefix of the columns with the source record's fields as text."""
 
 COLUMNS = {
     "key": pl.Binary, "epoch": pl.Int64, **dict.fromkeys(SAID, pl.String), "source": pl.String, "record": pl.Binary, **PLACE, "group": pl.Binary,

@@ -10,7 +10,7 @@ COMBINE = "combine_output_row"
 
 @dataclass(slots=True)
 class Settled:
-    """What a run rolled back.
+    """The records that a run rolled back.
 
     Attributes:
         suppressed: Number of suppressed records by source.

@@ -1,4 +1,4 @@
-"""What is known of files and guessed about them."""
+"""Files as they were sampled, and the guesses about them."""
 
 from __future__ import annotations
 

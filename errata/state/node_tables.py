@@ -76,7 +76,7 @@ class Tables:
 
     @property
     def triage(self) -> ChangelogTable:
-        """What people decided about dead letters."""
+        """The decisions of people about dead letters."""
         return self._table(TRIAGE, lambda: triage_events.COLUMNS)
 
     def by_path(self, path: str) -> ChangelogTable:

@@ -47,6 +47,6 @@ class Tally:
         return self.open - (self.collateral - self.waived_collateral)
 
     def counters(self) -> dict[str, Any]:
-        """What the ledger's entry keeps of it. What is nothing is left out."""
+        """The members of the ledger's entry. Zeros are left out."""
         some = {"waived": self.waived, "waived_correlated": self.waived_collateral, "categories": self.categories, "oldest_reject": self.oldest}
         return {"rejected": self.total, "correlated": self.collateral, **{name: value for name, value in some.items() if value}}

@@ -31,7 +31,7 @@ Stamp = tuple[tuple[str, int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """What pages are made of.
+    """The values that pages are made of.
 
     Attributes:
         pipeline: The pipeline; None where its file has errors.

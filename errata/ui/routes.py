@@ -51,7 +51,7 @@ MOST_PART = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What the routes share.
+    """The state that the routes share.
 
     Attributes:
         reader: The state.

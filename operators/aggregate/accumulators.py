@@ -43,7 +43,7 @@ class Accumulator(Protocol):
 
     @property
     def overflow(self) -> str:
-        """What is wrong where the value does not fit its type."""
+        """The error of a value that does not fit its type."""
 
     def contributions(self, weight: Column) -> list[Column]:
         """What each row adds to each state column."""

@@ -77,7 +77,7 @@ def affected(
 
 
 def _of_drivers(context: OperatorContext, driver: Side, led: Sequence[DataFrame], others: Sequence[DataFrame], riding: Sequence[str]) -> Affected:
-    """What the driver's own delta affects, and the rows of builds.
+    """Keys that the driver's own delta affects, and the rows of builds.
 
     Args:
         led: Rows of the driver that changed rows of builds match.

@@ -125,7 +125,7 @@ class Combine(Keyed):
         return 2 * rows + (2 * (rows // count + 1) ** count if self.config.match == "all" else 0)
 
     def reads_source(self) -> frozenset[str]:
-        """What predicate and body read of the driver's record."""
+        """The fields of the driver's record that predicate and body read."""
         return self.where.reads_system | (self.body.reads_system if self.body else frozenset())
 
     def describe(self) -> Sequence[str]:

@@ -167,7 +167,7 @@ def reject_key(key_column: str = "_key") -> Column:
 
 
 def error_text(category: Column | str, detail: Column, stage: str, trigger: Column | None = None) -> Column:
-    """What `_error` holds of a reject, as a JSON object: never null, so that an engine leaves rejects out of the plan where only other rows are asked for."""
+    """The `_error` of a reject, as a JSON object: never null, so that an engine leaves rejects out of the plan where only other rows are asked for."""
     members = [
         (F.lit(category) if isinstance(category, str) else category).alias("category"),
         detail.alias("detail"),
@@ -178,7 +178,7 @@ def error_text(category: Column | str, detail: Column, stage: str, trigger: Colu
 
 
 def error_start(category: str) -> str:
-    """What the text of `error_text` begins with."""
+    """The beginning of the text of `error_text`."""
     return f'{{"category":"{category}"'
 
 

@@ -19,7 +19,7 @@ ENOUGH = 100
 
 
 class Follower(Protocol):
-    """What is asked of an operator that answers deltas."""
+    """The questions to an operator that answers deltas."""
 
     name: str
     deterministic: bool

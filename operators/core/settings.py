@@ -1,4 +1,4 @@
-"""What the planner hands to a node: its place in the pipeline, its configuration, the pipeline's settings."""
+"""Values that the planner hands to a node: its place in the pipeline, its configuration, the pipeline's settings."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What became of corrections: they are applied, spent, in conflict, or point at nothing."""
+"""States of corrections: applied, spent, in conflict, or without a record."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ class Freshness(Strict):
 
 
 class Expectation(Strict):
-    """What the rows of a node are to be, and what a failing row leads to."""
+    """An expectation: a condition on the rows of a node, and the consequence of a failing row."""
 
     not_null: Columns | None = Field(default=None, description="The columns, one or a list, that are never null (E281).", examples=[["order_id", "amount"]])
     unique: Columns | None = Field(default=None, description="The columns, one or a list, whose values together occur once. Rows behind the first fail; rows with a null pass (E281).", examples=["order_id"])
@@ -159,7 +159,7 @@ class Expectation(Strict):
 
 
 def _words(one: Expectation) -> Iterator[str]:
-    """What is expected: one phrase for each condition."""
+    """The expectation in words: one phrase for each condition."""
     if one.not_null is not None:
         yield f"{', '.join(one.not_null)} not null"
     elif one.unique is not None:
@@ -207,7 +207,7 @@ class Placed:
 
     @property
     def severity(self) -> Severity:
-        """What a failing row leads to."""
+        """The consequence of a failing row."""
         return self.expectation.severity
 
     @property
@@ -222,7 +222,7 @@ class Placed:
 
     @property
     def message(self) -> str:
-        """What a failing row does not meet: the description, or the expectation in words."""
+        """The condition that a failing row does not meet: the description, or the expectation in words."""
         return f"expectation '{self.name}' failed: {self.expectation.description or self.expectation.text}"
 
 

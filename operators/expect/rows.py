@@ -45,7 +45,7 @@ class Accepted(Linear):
         self.checks = tuple(checks)
 
     def reads_source(self) -> frozenset[str]:
-        """What the predicates read of a record's provenance."""
+        """The provenance of a record that the predicates read."""
         return frozenset().union(*(one.reads for one in self.checks))
 
     def describe(self) -> Sequence[str]:

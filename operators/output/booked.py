@@ -76,11 +76,11 @@ class BookedOutput(Output, Keyed):
         return True
 
     def reads_source(self) -> frozenset[str]:
-        """What an output reads, and the variables of the predicate."""
+        """The columns that an output reads, and the variables of the predicate."""
         return super().reads_source() | self.booking.closed.reads_system
 
     def describe(self) -> Sequence[str]:
-        """What an output says of itself, and where it books."""
+        """The description of an output, with the place where it books."""
         into = ", ".join(f"{name} {value}" for name, value in self.booking.into.items())
         return (*super().describe(), f"late changes are booked into {into}: differences of {', '.join(self.booking.figures)}")
 

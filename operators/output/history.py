@@ -54,7 +54,7 @@ _EPOCH_BYTES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """What an output's history is a history of.
+    """The subject of an output's history.
 
     Attributes:
         key: The columns of the input that name the thing.
@@ -141,7 +141,7 @@ class HistoryOutput(Output, Keyed):
         return super().reads_source() | (frozenset() if self.times.deleted is None else self.times.deleted.reads_system)
 
     def describe(self) -> Sequence[str]:
-        """What an output says of itself, and what its history is."""
+        """The description of an output, with its history."""
         times = self.times
         by = [*([f"by {times.time}"] if times.time else []), *([f"by {'epoch' if times.recorded == 'epoch' else 'begin of the run'} of recording"] if times.recorded else [])]
         return (*super().describe(), f"history of {', '.join(times.key)}: {' and '.join(by)}")

@@ -154,7 +154,7 @@ class Cursor:
 
     @property
     def text(self) -> str | None:
-        """What the ledger keeps."""
+        """The members that the ledger keeps."""
         if self.greatest is None:
             return None
         return as_text(self.greatest, self.raw)

@@ -18,7 +18,7 @@ from operators.corrections.entries import cell_text
 from storage.formats.base import ERROR, Reject
 
 Cell = tuple[bool, Any]
-"""What a cell says: true and its text where it does not convert or is empty, else false and its value."""
+"""The content of a cell: true and its text where it does not convert or is empty, else false and its value."""
 COERCION: Final = "type_coercion_failure"
 SEPARATOR: Final = ","
 

@@ -67,7 +67,7 @@ class Files(Strict):
 
 
 class OnUnmapped(Strict):
-    """What becomes of undeclared input fields."""
+    """The treatment of undeclared input fields."""
 
     mode: Literal["auto_widen", "drop", "reject"] = Field(
         default="auto_widen", description="auto_widen lets undeclared fields flow through, drop forgets them, reject rejects records that have some."
@@ -323,7 +323,7 @@ class SourceConfig(Strict):
 
     @property
     def answer_name(self) -> str:
-        """What records of a database have as their file: the connection, and the table or the source's name."""
+        """The file of records of a database: the connection, and the table or the source's name."""
         return f"{self.connection}:{self.name if self.table is None else TableName.parse(self.table).shown}"
 
     @property

@@ -72,7 +72,7 @@ class PriorRows(Protocol):
 
 
 class Memory(Protocol):
-    """What a source keeps of earlier deliveries beside its rows (`state/<source>`). Nothing is read before it is asked for."""
+    """The memory of a source of earlier deliveries, beside its rows (`state/<source>`). Nothing is read before it is asked for."""
 
     def rows(self) -> DataFrame | None:
         """All rows that earlier runs kept, with `_epoch`; None where there are none."""
@@ -118,7 +118,7 @@ class IngestRequest:
     arrivals: Mapping[str, Arrival] = field(default_factory=dict)
     """How the files arrived, by path, where all are read again."""
     memory: Memory | None = None
-    """What the source keeps of earlier deliveries; None where it keeps nothing."""
+    """The source's memory of earlier deliveries; None where it keeps nothing."""
 
     @property
     def delivered(self) -> FileChanges:

@@ -44,7 +44,7 @@ class PlainState(Linear):
         self.writes = writes
 
     def reads_source(self) -> frozenset[str]:
-        """What the assignments read of a record's provenance."""
+        """The provenance of a record that the assignments read."""
         return self.writes.reads
 
     def describe(self) -> Sequence[str]:

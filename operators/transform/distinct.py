@@ -48,7 +48,7 @@ class DistinctTransform(Keyed):
         logic.settle = self._settle
 
     def reads_source(self) -> frozenset[str]:
-        """What the program reads of a record's provenance."""
+        """The provenance of a record that the program reads."""
         return self.logic.reads()
 
     def describe(self) -> Sequence[str]:

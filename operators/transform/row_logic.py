@@ -23,7 +23,7 @@ RECORD = "__record"
 """The key of the record that a row comes from, where records may have failed ahead of the program."""
 Check = tuple[Validation, "Program"]
 Directive = tuple[LogDirective, "Program | None"]
-"""What to log, and the condition on a record."""
+"""A log directive: its text, and the condition on a record."""
 
 
 class Images(NamedTuple):

@@ -1,4 +1,4 @@
-"""What this machine and the system allow: memory, and open files of this process (`ulimit`).
+"""Limits of this machine and the system: memory, and open files of this process (`ulimit`).
 
 Native libraries abort the process, or fail with any error, when they get too little. So limits are checked before these libraries are loaded.
 """

@@ -1,4 +1,4 @@
-"""What goes wrong between files and records.
+"""Errors between files and records.
 
     FormatError
         OptionError   a configuration that no file can satisfy (`storage.formats.options`)

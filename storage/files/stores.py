@@ -88,7 +88,7 @@ class Store(Protocol):
         """Remove a file, if it is there. One durable step."""
 
     def kept(self, staged: Path) -> dict[str, Any]:
-        """What the ledger keeps of a finished file, by which `holds` knows it again."""
+        """The ledger's record of a finished file, by which `holds` knows it again."""
 
     def date(self, staged: Path, entry: Mapping[str, Any]) -> None:
         """Make a finished file with the same content be known again by what the ledger keeps."""

@@ -398,7 +398,7 @@ class Reader(Generic[OptionsT]):
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """What an output writes, whatever its format.
+    """The shape of an output, whatever its format.
 
     Args:
         columns: the columns of the records, with the types of the pipeline (`any`: JSON text)

@@ -99,7 +99,7 @@ def _hash_of_type(type_: pa.DataType) -> Any:
 
 
 def _told(type_: pa.DataType) -> bytes:
-    """What is hashed of a type."""
+    """The bytes of a type that are hashed."""
     plain = _plain_type(type_)
     for kinds, tell in _TYPES:
         if _is(plain, kinds):
@@ -147,7 +147,7 @@ def _is(type_: pa.DataType, kinds: Sequence[str]) -> bool:
 
 
 def _content(values: pa.Array) -> memoryview | bytes:
-    """What is hashed of the values of a column."""
+    """The bytes of the values of a column that are hashed."""
     plain = _plain(values)
     if not plain.null_count and _has_one_width(plain.type):
         width, content = plain.type.bit_width // 8, plain.buffers()[1]

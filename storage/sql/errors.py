@@ -1,4 +1,4 @@
-"""What goes wrong between Errata and a database."""
+"""Errors between Errata and a database."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def translating(connection: Connection, *, connecting: bool = False) -> Iterator
 
 
 def _trouble(state: str, text: str, *, connecting: bool) -> Trouble:
-    """What a SQLSTATE means: 08, 40, 57, 72 are lost moments, 23 constraints."""
+    """The meaning of a SQLSTATE: 08, 40, 57, 72 are lost moments, 23 constraints."""
     if connecting:
         refused = state.startswith("28") or any(sign in text for sign in _PASSWORD)
         return "password" if refused else "refused" if state.startswith("3D") or "does not exist" in text else "unreachable"

@@ -95,7 +95,7 @@ class PostgresSession(Session):
         return rows
 
     def standing(self, table: TableName) -> Standing:
-        """What the catalog says of a name."""
+        """The catalog's answer for a name."""
         [(kind,)] = self.fetched("SELECT (SELECT relkind::text FROM pg_class WHERE oid = to_regclass($1))", (table.quoted,))
         if kind is None:
             return Standing()

@@ -171,7 +171,7 @@ class Session(ABC):
         return "?"
 
     def locked(self) -> str:
-        """What a statement ends with so that it locks the rows that it reads."""
+        """The end of a statement that locks the rows that it reads."""
         return ""
 
     # -- the control table

@@ -108,7 +108,7 @@ class Bucket:
         yield from sorted(self._asked(prefix, pages), key=lambda one: one.key)
 
     def facts(self, key: str) -> Facts | None:
-        """What is known of an object; None where there is none."""
+        """The store's facts of an object; None where there is none."""
         meta = self._found(key, lambda client: obstore.head(client, key))
         return None if meta is None else Facts.of(meta)
 
@@ -282,7 +282,7 @@ def _client(bucket: Bucket, config: tuple[tuple[str, Any], ...], *, fresh: bool)
 
 
 def _provider(given: Mapping[str, str | None]) -> Callable[[], dict[str, Any]]:
-    """What the library asks for the credentials of a connection."""
+    """The object that the library asks for the credentials of a connection."""
     found = {"access_key_id": given["access_key_id"], "secret_access_key": given["secret_access_key"] or "", "token": given["session_token"], "expires_at": None}
     return lambda: found
 

@@ -51,7 +51,7 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, form: str, n
 
 
 def _counted(added: Sequence[Mapping[str, Any]]) -> str:
-    """What was written, in words."""
+    """Say in words what was written."""
     if not added:
         return "Nothing is new"
     blocks = f"{len(added):,} block{'s' if len(added) > 1 else ''} of data"

@@ -28,7 +28,7 @@ Variables = Mapping[tuple[str, str], Variable]
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What the programs of a body may read: the parameters as `$vars`, and variables of the parent by scope and name."""
+    """Variables that the programs of a body may read: the parameters as `$vars`, and variables of the parent by scope and name."""
 
     prefix: str
     parameters: Mapping[str, Parameter]

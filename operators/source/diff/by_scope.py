@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _SCOPE, _RECORD = "s", "r"
-"""What a row of the state is about."""
+"""The subject of a row of the state."""
 _KEPT: Final = {"_kind": "string", "_scope": "binary", "_of": "binary", "_delivery": "string", "_turn": "bigint"}
 _SCOPES: Final = ("_scope", "_delivery", "_turn")
 

@@ -79,7 +79,7 @@ class Delivery:
 
     @property
     def memory(self) -> Memory:
-        """What the source keeps."""
+        """The state that the source keeps."""
         assert self.request.memory is not None  # these strategies have one
         return self.request.memory
 

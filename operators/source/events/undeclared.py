@@ -32,7 +32,7 @@ def step(is_patch: Column, kept: Column) -> Column:
 
 
 def first(fields: Column) -> Column:
-    """What a prior row says of them."""
+    """Their values in a prior row."""
     return F.concat(F.lit(f"{_FULL}\x1e"), F.coalesce(fields, F.lit("")))
 
 

@@ -67,7 +67,7 @@ READERS: Mapping[str, Callable[..., Any]] = {
     "fixed-uuid": lambda data, *_: str(UUID(bytes=data)), "fixed-duration": duration_of,
     "bytes-text": text_of, "fixed-text": text_of, "string-json": lambda data, *_: JsonText(data), "float-single": lambda data, *_: SingleFloat(data),
 }  # fmt: skip
-"""What makes the value of a logical type, by type and name."""
+"""Makers of the values of logical types, by type and name."""
 _SIZES = {"uuid": 16, "duration": 12}
 
 

@@ -1,1 +1,1 @@
-"""What EDIFACT and X12 share: segments, the rules of their envelopes, readers and writers."""
+"""The common part of EDIFACT and X12: segments, the rules of their envelopes, readers and writers."""

@@ -1,4 +1,4 @@
-"""What the messages of change feeds say: Debezium, Singer, Maxwell, Canal. Each message becomes one or more events.
+"""Messages of change feeds: Debezium, Singer, Maxwell, Canal. Each message becomes one or more events.
 
 A feed takes the row out of its envelope and says what becomes of it. It knows nothing of types: `change_feeds` makes columns of its events.
 """

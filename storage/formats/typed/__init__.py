@@ -1,1 +1,1 @@
-"""What Parquet, Arrow and Delta share: columns that have types of their own."""
+"""The common part of Parquet, Arrow and Delta: columns that have types of their own."""

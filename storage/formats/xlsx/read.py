@@ -92,7 +92,7 @@ def opened(data: Buffer, name: str) -> tuple[Package, fastexcel.ExcelReader]:
 
 
 def region_of(options: XlsxReadOptions, data: Buffer, name: str) -> Region:
-    """What a source reads of a workbook. Raises InputError."""
+    """The region of a workbook that a source reads. Raises InputError."""
     package, book = opened(data, name)
     title, area = chosen(options, package, book, name)
     if options.merged == "fill" and not package.has_sheets:
