@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
+from math import isfinite
 from typing import Any, Final
 
 from changelog.lazy_imports import pa, pl
@@ -39,8 +40,19 @@ def _arrow(column: pl.Series) -> pa.Array:
 
 
 def as_cell(value: Any) -> str:
-    """A value in an array, a map or JSON as the text of a cell."""
-    return str(spelled(pl.Series([value]))[0]) if isinstance(value, float | date | Decimal) else str(value)
+    """One value in an array, a map or JSON as `spelled` has it."""
+    match value:
+        case float() if isfinite(value):
+            text = repr(value)
+            return (format(Decimal(text), "f") if "e" in text else text).removesuffix(".0")
+        case Decimal():
+            return plain_digits(format(value, "f"))
+        case datetime():
+            moment = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+            return moment.isoformat().rstrip("0") if moment.microsecond else moment.isoformat()
+        case date():
+            return value.isoformat()
+    return str(value)
 
 
 def plain_digits(text: str) -> str:

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from errata.erasure.output_cells import DLQ, written_cells
 from errata.erasure.search import Search
+from errata.erasure.spelling import as_cell, spelled
 from errata.erasure.values import Values
 from errata.plan.plan import Plan
 from tests.support.erasing import shop
@@ -108,3 +109,10 @@ def test_values_of_arrays_and_maps_are_spelled_as_cells_are() -> None:
     values = Values()
     values.add_rows(pl.DataFrame({"note": [[datetime(2026, 3, 1, 12, 30)]], "more": [{"a": Decimal("12.50")}]}))
     assert values == Values(cells={"note": {"2026-03-01T12:30:00"}, "more": {"12.5"}})
+
+
+@examples(60)
+@given(VALUES)
+def test_one_value_is_spelled_as_in_a_column(given: tuple[str, object]) -> None:
+    name, value = given
+    assert as_cell(value) == spelled(pl.Series([value], dtype=KINDS[name]))[0]
