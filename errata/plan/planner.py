@@ -42,7 +42,7 @@ OF_VARIABLES = ("E174", "E200")
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A pipeline as far as it is known, whatever is wrong with it.
+    """The known parts of a pipeline, whatever is wrong with it.
 
     Attributes:
         specs: The nodes that could be read, in topological order.

@@ -126,6 +126,8 @@ class UniqueKeys:
         else:
             shown, told = ", ".join(f"{name}={wrong[name]}" for name in self.names), f"stands for {records} records"
             way = "name columns that are unique together as primary_key"
+            if not (self.request.source.versioned or self.request.config.asks):
+                way += ", take merge strategy upsert, where the last record of a key counts"
         paths = {record.stored: record.path for record in self.request.changes.now}
         where = ", ".join(f"{paths.get(file, file)} row {row}" for file, row in places if row is not None)
         place = f" ({where})" if where else ""

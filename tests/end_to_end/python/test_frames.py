@@ -202,7 +202,7 @@ def test_rows_that_lack_a_column_or_a_key_say_so(tmp_path: Path) -> None:
     assert failed.value.help == "fill the column, name another primary_key, mend the file, or leave primary_key out (strategy append, where records only come)"
     with pytest.raises(errata.Failure, match="the primary key id=1, region=north stands for 2 records") as failed:
         errata.run(keyed, {"orders": [ROWS[0], ROWS[0]]}, base_dir=tmp_path, engine="sail")
-    assert failed.value.help == "name columns that are unique together as primary_key, mend the file, or leave primary_key out (strategy append, where records only come)"
+    assert failed.value.help == "name columns that are unique together as primary_key, take merge strategy upsert, where the last record of a key counts, mend the file, or leave primary_key out (strategy append, where records only come)"
 
 
 def test_rows_and_changes_of_a_pipeline(tmp_path: Path) -> None:
