@@ -114,6 +114,10 @@ class AsFilesSay:
         """Live rows that a function chooses."""
         return narrow(self.rows)
 
+    def blank(self, names: Sequence[str]) -> frozenset[str]:
+        """None that is known."""
+        return frozenset()
+
     def rows_replaced(self, record: FileRecord) -> bool:
         """Called when a file's records changed: its manual changes are dropped and its rows count as read."""
         self.manual.replaced.append(record)

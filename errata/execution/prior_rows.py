@@ -50,6 +50,10 @@ class CommittedPriorRows:
         held = self._live(lambda rows: rows.where(IS_SUPPRESSED)) if self.other else self._rejects().where(IS_SUPPRESSED)
         return self._shaped(self._live(lambda rows: rows.where(~IS_SUPPRESSED).through(narrow)).union(unmarked(held).through(narrow)))
 
+    def blank(self, names: Sequence[str]) -> frozenset[str]:
+        """Columns in which no op row has a value."""
+        return frozenset() if self.suppressed or self.other else self.run.tables.changelog(self.node).blank(names)
+
     def rows_replaced(self, _record: FileRecord) -> bool:
         """False: changed files need no other rows here."""
         return False

@@ -17,6 +17,7 @@ from typing import Any, cast
 from changelog.arrow_algebra import weights
 from changelog.columns import column
 from changelog.lazy_imports import pa, pc, pl
+from changelog.ops import Op
 from errata.core.failures import StorageFailed
 from errata.outputs.changes_file import odf_events
 from errata.outputs.context import OutputContext
@@ -214,10 +215,13 @@ class Writing:
         if table.num_rows > most:
             return None
         shaped = pa.Table.from_batches([self._typed(shape(batch)) for batch in table.to_batches(BATCH_ROWS)], self.schema)
-        images, counts = net(shaped, pl.Series(weights(table)))
-        copies = counts.filter(counts > 1)
-        came = images.filter((counts > 0).to_arrow()) if copies.is_empty() else images.take(pl.Series(range(len(counts))).repeat_by(counts.clip(0)).explode().drop_nulls().to_arrow())
-        return images.filter((counts < 0).to_arrow()), -counts.filter(counts < 0), came
+        signs, ops = pl.Series(weights(table)), pl.Series(table.column("_op"))
+        if since + 1 == self.mark.epoch and not ((ops == int(Op.APPEND)).any() and (ops == int(Op.RETRACT)).any()):  # nothing moved to another key: hardly a row goes and comes
+            gone, copies = net(shaped.filter((signs < 0).to_arrow()), -signs.filter(signs < 0))
+            return gone, copies, shaped.filter((signs > 0).to_arrow())
+        images, counts = net(shaped, signs)
+        came = pl.Series(range(len(counts))).repeat_by(counts.clip(0)).explode().drop_nulls()
+        return images.filter((counts < 0).to_arrow()), -counts.filter(counts < 0), images.take(came.to_arrow())
 
     @property
     def _read(self) -> list[str]:

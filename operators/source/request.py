@@ -67,6 +67,9 @@ class PriorRows(Protocol):
     def filtered(self, predicate: Narrow) -> DataFrame:
         """Return the rows that a predicate chooses; others are not folded."""
 
+    def blank(self, names: Sequence[str]) -> frozenset[str]:
+        """Return some of Errata's own columns in which no row has a value. There may be more of them."""
+
     def rows_replaced(self, record: FileRecord) -> bool:
         """Report an unchanged file that has other records now. Return whether its prior rows changed by that."""
 

@@ -25,7 +25,7 @@ from changelog.ops import NEGATIVE
 from changelog.rows import TaskRows
 from storage import durable
 from storage.delta import maintenance
-from storage.delta.chosen_rows import Choice, InRanges, chosen_rows
+from storage.delta.chosen_rows import Choice, InRanges, blank_columns, chosen_rows
 from storage.delta.columns import Placement, Storing, TableSchema, declared, in_place, logical_column, logical_table, place, stored_columns
 from storage.delta.marks import mark_of
 from storage.delta.scan import Condition, Given, Ranges, Within, add_actions, scanned
@@ -253,6 +253,11 @@ class ChangelogTable:
         with storing(self.uri):
             placements = [where for where in self._placements(self._required()) if where.column.name != CAUSE]
             return logical_table(chosen_rows(self._required(), [name for where in placements for name in where.read], choice, at), placements)
+
+    def blank(self, names: Collection[str]) -> frozenset[str]:
+        """Return those of some of Errata's own columns in which no stored row has a value, by the metadata of the data files. None of a table that is not local."""
+        with storing(self.uri):
+            return blank_columns(self._required(), names)
 
     def given_arrow(self, column: str) -> pa.Table:
         """Return the rows that have a value in one of Errata's own columns, on the driver."""

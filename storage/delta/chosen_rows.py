@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import itemgetter, or_
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Bounds: TypeAlias = Mapping[str, tuple[Any, Any]]
     Mask: TypeAlias = NDArray[np.bool_]
 
-__all__ = ["Choice", "FileSpans", "InRanges", "InSpans", "InValues", "chosen_rows"]
+__all__ = ["Choice", "FileSpans", "InRanges", "InSpans", "InValues", "blank_columns", "chosen_rows"]
 
 
 _ANY: Final = (-(1 << 63), (1 << 63) - 1)
@@ -203,6 +203,28 @@ def chosen_rows(table: DeltaTable, names: Sequence[str], choice: Choice, last_ep
     files = TableFiles(table)
     made = [_File(files, one).rows(schema, choice, last_epoch) for one in files.all()]
     return pa.concat_tables([schema.empty_table(), *made])
+
+
+def blank_columns(table: DeltaTable, names: Collection[str]) -> frozenset[str]:
+    """Return the columns in which no row of a local table has a value. A column that a file lacks has none there."""
+    import pyarrow.parquet as pq
+
+    files, blank = TableFiles(table), frozenset(names)
+    places = [files.place(one) for one in files.all()]
+    if None in places:
+        return frozenset()
+    for place in places:
+        metadata = pq.read_metadata(place)
+        there = {metadata.schema.column(at).path: at for at in range(metadata.num_columns)}
+        blank = frozenset(name for name in blank if name not in there or _has_none(metadata, there[name]))
+    return blank
+
+
+def _has_none(metadata: Any, place: int) -> bool:
+    """Return whether the statistics of a file say that a column has only nulls."""
+    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+    told = [(group.column(place).statistics, group.num_rows) for group in groups]
+    return all(found is not None and found.has_null_count and found.null_count == rows for found, rows in told)
 
 
 @dataclass(frozen=True, slots=True)

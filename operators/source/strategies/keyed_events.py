@@ -9,22 +9,24 @@ A frame of events has `_key`, the source's stored columns, `_order` and `_row` (
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
 from changelog.columns import column
 from changelog.equality import agree, parts
-from changelog.frames import any_of, chosen, united
+from changelog.frames import any_of, chosen, united, without
 from changelog.keys.spark import row_label_column
 from changelog.lazy_imports import F, Window, pa
 from changelog.rows import Rows
 from changelog.spark_algebra import as_retractions, consolidate, diff
+from operators.core.row_type import HIDDEN_TYPES
 from operators.source.arrivals import in_turn, replaced_places
 from operators.source.diff.by_key import Keyed, read
 from operators.source.file_changes import FileRecord, Part, is_late, is_whole_history, out_of_turn, whole
 from operators.source.request import IngestRequest, IngestResult
 from operators.source.row_layout import REJECT_TAG
 from operators.source.unique_keys import UniqueKeys
+from storage.formats.base import UNDECLARED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,9 +57,31 @@ def deliver(request: IngestRequest, marks: Callable[[DataFrame], DataFrame], *, 
     once = not again and _occur_once(request, keyed)
     if once and not judged and request.prior is None and request.source.deleted is None:
         return _first_records(request, keyed, now, _size(parts))
-    rows = _replayed(request, events, first_wins=first_wins) if again else _netted(request, events, first_wins=first_wins, judged=judged, once=once)
+    blank = _blank(request, parts)
+    rows = _replayed(request, events, first_wins=first_wins) if again else _netted(request, events, blank, first_wins=first_wins, judged=judged, once=once)
     marked = rows.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(request.fresh_cause)).otherwise(F.lit(request.cause)))
     return IngestResult(Rows(request.engine, frame=marked), request.prior is not None, now, (), None if again or changes.changed else _size(parts))
+
+
+_OFTEN_BLANK: Final = ("_widened", "_status", "_error")
+"""Stored columns that mostly have no values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blank:
+    """Stored columns without values: in all events, and in all prior rows. Engines need not join them, which takes a third of the time."""
+
+    events: frozenset[str] = frozenset()
+    stood: frozenset[str] = frozenset()
+
+
+def _blank(request: IngestRequest, parts: Sequence[Part]) -> Blank:
+    """Return the columns without values. An event has no status, and undeclared fields only where its file has."""
+    reader = request.files.reader
+    declared = UNDECLARED not in reader.schema().names and not any(part.record.undeclared for part in parts)
+    of_events = {"_status", *(["_widened"] if declared else [])}
+    stored = [name for name in _OFTEN_BLANK if name in request.files.shape.hidden]
+    return Blank(frozenset(stored) & of_events, frozenset() if request.prior is None else request.prior.blank(stored))
 
 
 def _entries(request: IngestRequest, parts: Sequence[Part], records: Keyed) -> tuple[FileRecord, ...]:
@@ -150,12 +174,12 @@ def _passed_over(request: IngestRequest, events: DataFrame) -> tuple[int, str] |
     return (found["count"], found["file"]) if found["count"] else None
 
 
-def _netted(request: IngestRequest, events: DataFrame, *, first_wins: bool, judged: bool, once: bool) -> DataFrame:
+def _netted(request: IngestRequest, events: DataFrame, blank: Blank, *, first_wins: bool, judged: bool, once: bool) -> DataFrame:
     """Apply new events to the prior rows. Rejects of overwritten files go."""
     names, compared, stood = request.files.shape.columns, request.compared(), request.prior_rows
     overwritten = [record.stored for record in request.changes.changed]
     if stood is None or not overwritten:
-        return net_changes(events, stood, names, compared, first_wins=first_wins, judged=judged, once=once)
+        return net_changes(events, stood, names, compared, blank, first_wins=first_wins, judged=judged, once=once)
     stale = F.col("_error").isNotNull() & F.col("_file").isin(overwritten)
     rows = net_changes(events, stood.where(~stale), names, compared, first_wins=first_wins, once=once).withColumn("_cause", F.lit(""))
     return consolidate(united(rows, as_retractions(stood.where(stale), "")))
@@ -248,8 +272,9 @@ _GOES, _COMES, _REJECTED = 1, 2, 3
 
 
 def net_changes(
-    events: DataFrame, stood: DataFrame | None, names: Sequence[str], compared: Sequence[str], *, first_wins: bool = False, judged: bool = True, once: bool = False
-) -> DataFrame:
+    events: DataFrame, stood: DataFrame | None, names: Sequence[str], compared: Sequence[str], blank: Blank = Blank(), *,
+    first_wins: bool = False, judged: bool = True, once: bool = False,
+) -> DataFrame:  # fmt: skip
     """Return the op rows that events make of the prior rows, with `_op`, `_key` and `names`. Reads `events` once.
 
     The last event of a key decides; with `first_wins` the first one, and only where the key has no prior row.
@@ -259,6 +284,7 @@ def net_changes(
         stood: Prior rows with `_key` and `names`; None where there are none.
         names: Stored columns.
         compared: Columns whose difference is a correction.
+        blank: Columns without values.
         first_wins: Whether the first event decides.
         judged: Whether `_wrong` may have a value.
         once: Whether each key has one event.
@@ -271,11 +297,11 @@ def net_changes(
         return appended.select(F.lit(0).cast("tinyint").alias("_op"), "_key", *map(column, names))
     marked = events.withColumns({"_before": before, "_final": final})
     marked = marked.where(F.col("_final") | F.col("_wrong").isNotNull()) if judged else marked.where(F.col("_final"))
-    joined = marked.withColumns({"_known": F.lit(False), "_same": F.lit(False)}) if stood is None else _beside(marked, stood, names, compared)
+    joined = marked.withColumns({"_known": F.lit(False), "_same": F.lit(False)}) if stood is None else _beside(without(marked, *blank.events), stood, [name for name in names if name not in blank.stood], compared, blank)
     may_go = stood is not None and not first_wins
     each = joined.withColumn("_side", F.explode(F.array(*map(F.lit, [*([_GOES] if may_go else []), _COMES, *([_REJECTED] if judged and not first_wins else [])]))))
     rows = each.where(_becomes(first_wins))
-    return rows.select(_op().alias("_op"), _key().alias("_key"), *(_value(name, has_old=may_go).alias(name) for name in names))
+    return rows.select(_op().alias("_op"), _key().alias("_key"), *(_value(name, blank if stood is not None else Blank(), has_old=may_go).alias(name) for name in names))
 
 
 def _places(first_wins: bool) -> list[Column]:
@@ -283,20 +309,30 @@ def _places(first_wins: bool) -> list[Column]:
     return [place.desc() for place in places] if first_wins else places
 
 
-def _beside(marked: DataFrame, stood: DataFrame, names: Sequence[str], compared: Sequence[str]) -> DataFrame:
-    """Return the events with the columns of the prior row of their key. Engines take much longer to join and to explode structs than columns."""
+def _beside(marked: DataFrame, stood: DataFrame, names: Sequence[str], compared: Sequence[str], blank: Blank) -> DataFrame:
+    """Return the events with some columns of the prior row of their key. Engines take much longer to join and to explode structs than columns."""
     old = stood.select("_key", F.lit(True).alias("_stood"), *(column(name).alias(_old_name(name)) for name in names))
-    same = agree(parts(stood, compared, _old), parts(marked, compared))
-    return marked.join(old, "_key", "left").withColumn("_known", F.col("_stood").isNotNull()).withColumn("_same", F.col("_known") & same)
+    differing = [name for name in compared if not (name in blank.events and name in blank.stood)]
+    was, now = parts(stood, differing, lambda name: _old(name, blank)), parts(stood, differing, lambda name: _new(name, blank))
+    return marked.join(old, "_key", "left").withColumn("_known", F.col("_stood").isNotNull()).withColumn("_same", F.col("_known") & agree(was, now))
 
 
 def _old_name(name: str) -> str:
     return f"_stood:{name}"
 
 
-def _old(name: str) -> Column:
+def _old(name: str, blank: Blank) -> Column:
     """A column of the prior row."""
-    return column(_old_name(name))
+    return _nothing(name) if name in blank.stood else column(_old_name(name))
+
+
+def _new(name: str, blank: Blank) -> Column:
+    """A column of the event."""
+    return _nothing(name) if name in blank.events else column(name)
+
+
+def _nothing(name: str) -> Column:
+    return F.lit(None).cast(HIDDEN_TYPES[name])
 
 
 def _becomes(first_wins: bool) -> Column:
@@ -323,7 +359,7 @@ def place_key() -> Column:
     return F.concat(F.lit(REJECT_TAG), F.col("_file").cast("binary"), F.lit(b"\x00"), row_label_column(F.col("_row")), F.lit(b"!"))
 
 
-def _value(name: str, *, has_old: bool) -> Column:
+def _value(name: str, blank: Blank, *, has_old: bool) -> Column:
     """Return a stored column: of the prior row where that is retracted, else of the event."""
-    new = F.when(F.col("_side") == _REJECTED, F.col("_wrong")).otherwise(F.col("_error")) if name == "_error" else column(name)
-    return F.when(F.col("_side") == _GOES, _old(name)).otherwise(new) if has_old else new
+    new = F.when(F.col("_side") == _REJECTED, F.col("_wrong")).otherwise(F.col("_error")) if name == "_error" else _new(name, blank)
+    return F.when(F.col("_side") == _GOES, _old(name, blank)).otherwise(new) if has_old else new

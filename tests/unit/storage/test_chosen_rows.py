@@ -129,3 +129,21 @@ def test_a_damaged_file_is_a_failure_of_storage(tmp_path: Path) -> None:
         file.write_bytes(b"PAR1" + bytes(file.stat().st_size - 8) + b"PAR1")
     with pytest.raises(StorageError):
         table.chosen_arrow(InRanges("_key", [(b"a", b"b")]))
+
+
+@examples(30, 8)
+@given(st.lists(st.lists(st.tuples(st.none() | st.just("e"), st.none() | st.just("f")), min_size=1, max_size=4), min_size=1, max_size=3))
+def test_a_column_is_blank_where_no_row_has_a_value(history: list[list[tuple[str | None, str | None]]]) -> None:
+    told = [[{"_op": 0, "_key": b"k", "_cause": "x", "_error": error, "_file": file, "_row": 1} for error, file in rows] for rows in history]
+    with TemporaryDirectory() as place:
+        found = table_of(place, told).blank(["_error", "_file", "_row"])
+    assert found == {name for name in ("_error", "_file", "_row") if all(row[name] is None for rows in told for row in rows)}
+
+
+def test_columns_that_tasks_wrote_are_blank_where_no_row_has_a_value(engine: Engine, tmp_path: Path) -> None:
+    table = ChangelogTable(str(tmp_path / "t"), COLUMNS)
+    for epoch, file in enumerate((None, "f"), 1):
+        rows = pa.table({"_op": pa.array([0], pa.int8()), "_key": [b"k"], "_cause": ["x"], "_error": pa.nulls(1, pa.string()), "_file": pa.array([file], pa.string())})
+        whole = rows.append_column("_row", pa.array([1])).append_column("^v.*$", pa.array([1])).append_column("w", pa.array(["w"]))
+        table.append(engine.from_arrow(whole), epoch)
+        assert table.blank(["_error", "_file"]) == {"_error"} | ({"_file"} if file is None else set())
