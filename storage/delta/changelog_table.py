@@ -255,7 +255,7 @@ class ChangelogTable:
             return logical_table(chosen_rows(self._required(), [name for where in placements for name in where.read], choice, at), placements)
 
     def blank(self, names: Collection[str]) -> frozenset[str]:
-        """Return those of some of Errata's own columns in which no stored row has a value, by the metadata of the data files. None of a table that is not local."""
+        """Return which of Errata's own columns have no value in any stored row, by the metadata of the data files. Of a table that is not local, none is known."""
         with storing(self.uri):
             return blank_columns(self._required(), names)
 
