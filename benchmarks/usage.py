@@ -24,7 +24,7 @@ def processor_seconds() -> float:
 
 
 def seconds_of(pid: int) -> float:
-    """Processor seconds so far of another process and its descendants, those that ended too."""
+    """Processor seconds so far of another process and its descendants, ended ones too."""
     return sum(map(_ticks, family(pid))) / TICKS
 
 

@@ -13,9 +13,9 @@ from functools import cached_property, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, cast
 
+from changelog.arrow_algebra import weights
 from changelog.columns import column
 from changelog.lazy_imports import F, pa, pc, pl
-from changelog.ops import weight
 from errata.core.failures import StorageFailed
 from errata.outputs.changes_file import odf_events
 from errata.outputs.context import OutputContext
@@ -132,11 +132,10 @@ class _Writing:
         """The net change of each row since an epoch; None where they are too many."""
         run = self.run
         hidden = [name for name in ("_widened",) if name in self.output.output.hidden]
-        names = ["_op", "_key", "_epoch", *hidden, *self.output.projection.data]
-        rows = run.op_rows(self.node, since + 1, self.written[0])
-        table = run.engine.to_arrow(rows.select(*map(column, names[:3]), weight(F.col("_op")).alias("_weight"), *map(column, names[3:])), MOST_ROWS + 1)
-        if table.num_rows > MOST_ROWS:
+        rows = run.changes(self.node, since + 1, self.written[0]).select(["_op", "_key", "_epoch", *hidden, *self.output.projection.data]).on_driver(MOST_ROWS)
+        if not rows.are_here or rows.count() > MOST_ROWS:
             return None
+        table = rows.as_table()
         typed = [self._typed(batch) for batch in table.to_batches(BATCH_ROWS)]
         made = pa.Table.from_batches(typed, pa.schema([(one.name, _arrow(one.type)) for one in self.shape.columns]))
         net = _net(table)
@@ -262,7 +261,7 @@ def _refused(one: Column, kind: str) -> SparkColumn:
 
 def _net(rows: pa.Table) -> pl.DataFrame:
     """One row a key: `op`, and the numbers of the op rows with its old and its new image."""
-    frame = pl.DataFrame({"key": rows.column("_key"), "epoch": rows.column("_epoch"), "weight": rows.column("_weight")}).with_row_index("at")
+    frame = pl.DataFrame({"key": rows.column("_key"), "epoch": rows.column("_epoch"), "weight": weights(rows)}).with_row_index("at")
     sides = frame.sort("key", "epoch", "weight").group_by("key", maintain_order=True).agg(
         pl.col("at").first().alias("first"), pl.col("weight").first().alias("was"), pl.col("at").last().alias("last"), pl.col("weight").last().alias("is")
     )

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from changelog.algebra import repair
-from changelog.rows import Rows
+from changelog.rows import Rows, is_null
 from errata.plan.plan import Node, Plan
-from errata.state.node_tables import Tables, accepted, qualify_input, stored_rows, visible_rows
+from errata.state.node_tables import Tables, qualify_input, stored_rows, visible_rows
 from errata.state.scalar_inputs import ScalarInputs, SourceCounts
 from operators.core.evaluate import Narrow, as_it_is
 from operators.core.operator import Operator
@@ -133,7 +133,12 @@ class RunState:
 
     def op_rows(self, node: Node, first: int, last: int | None = None) -> DataFrame:
         """The op rows of a node in an epoch, or up to a later one, without rejects."""
-        return accepted(self.tables.rows(self.engine, node, self.values, epochs=(first, first if last is None else last)).as_frame())
+        return self.changes(node, first, last).as_frame()
+
+    def changes(self, node: Node, first: int, last: int | None = None) -> Rows:
+        """These where they are: on the driver where they are few."""
+        rows = self.tables.rows(self.engine, node, self.values, epochs=(first, first if last is None else last))
+        return rows.where(is_null("_error")) if "_error" in rows.columns else rows
 
     def op_count(self, node: Node, epoch: int) -> int:
         """The number of these."""

@@ -20,10 +20,12 @@ import pytest
 from errata.core.failures import StorageFailed
 from errata.project.workspace import read_workspace
 from storage import durable
+from storage.engines.base import Engine
 from storage.sql.names import TableName
 from storage.sql.tables import Column, Shape, session_of
 from tests.support import database_tables as tables
 from tests.support.databases import PASSWORD, Database, connected, postgres
+from tests.support.killing import Died
 from tests.support.pipelines import Folder
 
 pytestmark = pytest.mark.servers
@@ -191,6 +193,29 @@ def test_a_first_mirror_has_its_key_and_the_digits_of_decimals(tmp_path: Path) -
     folder.run()
     assert [text for _, text in database.ask("SELECT id, amount::text FROM report ORDER BY id DESC")] == [text for _, text in wanted]
     assert folder.violations() == []
+
+
+def test_few_changes_are_brought_on_without_an_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, database = tables.made(KIND, tmp_path)
+    tables.lay(folder, tables.FIRST)
+    folder.run()
+    corrected: tables.Rows = [(1, "north", 11), *tables.FIRST[1:2]]
+    tables.lay(folder, corrected)
+
+    def dies(moment: durable.Moment) -> None:
+        if moment.name == "sql:begin":
+            raise Died
+
+    with pytest.raises(Died), durable.probing(dies):
+        folder.run()
+    assert (tables.epoch(database), folder.load().head_epoch()) == (1, 2)
+
+    def no_engine(_: Engine) -> None:
+        raise AssertionError("an engine was asked for")
+
+    monkeypatch.setattr(Engine, "session", property(no_engine))
+    assert folder.run().committed is False
+    assert (tables.stored(database), tables.epoch(database)) == (Counter(corrected), 2)
 
 
 def test_what_stops_the_rows_on_their_way_comes_out_unchanged(tmp_path: Path) -> None:
