@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
@@ -22,11 +22,14 @@ from errata.rollback.attribution import CORRELATED, ROLLED_BACK
 from errata.rollback.dead_letters import COLUMNS, FIELD, field_of, rejecting_nodes, rejects_at, source_columns
 from errata.rollback.dlq_file import ids_of
 from errata.rollback.triage import triaged
+from errata.state.source_files import SourceFiles, files_left, keys_in, keys_of
 from errata.state.tally import Tally
 from errata.state.triage_events import COLUMNS as COLUMNS_OF_EVENTS
 from errata.state.triage_events import TRIAGE, events_of, no_events
 from operators.core.config import microseconds
+from operators.source.node import SourceNode
 from storage.delta.changelog_table import ChangelogTable
+from storage.state.entry import Entry
 
 Row = Mapping[str, Any]
 ENTRIES = ("source", "file", "row", "category", "detail", "stage", "route", "trigger", "epoch")
@@ -41,10 +44,19 @@ def rejects_of(reading: Snapshot) -> pl.DataFrame:
     """All live rejects after the last epoch. Raises Usage where an edit since then changed the kind of the records' keys."""
     if reading.head is None or reading.plan is None:
         return pl.DataFrame(schema=COLUMNS)
+    other_keys = Usage("the pipeline was edited since its last run so that records have other keys", help="run it first")
+    if any(_rekeyed(reading.head, source) for source in files_left(reading.plan, reading.head).values()):
+        raise other_keys
     try:
         return rejects_at(reading.head, reading.plan, reading.state, reading.engine, rejecting_nodes(reading.head, reading.plan))
     except ValueError as error:
-        raise Usage("the pipeline was edited since its last run so that records have other keys", help="run it first") from error
+        raise other_keys from error
+
+
+def _rekeyed(head: Entry, source: SourceFiles) -> bool:
+    """Whether an edit gave the records of a source other keys than in the last epoch."""
+    before = head.plan.get(source.node.name)
+    return before is not None and keys_of(cast("SourceNode", source.node.operator)) != keys_in(before, source.changes.now)
 
 
 def decisions_of(reading: Snapshot) -> pl.DataFrame:

@@ -53,7 +53,7 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, node: str | 
     else:
         known = known_node(pipeline, node)
         rows, columns = csv_columns(pipeline.log(known, filters), format, lambda: pipeline.columns(known, filters.form))
-        rows_answer(console, map(flat, rows) if format == "csv" else rows, format, columns, lead=("epoch", "op", "op_code", "data") if filters.form != "two" else ("epoch", "op", "data"), after=("cause",))
+        rows_answer(console, map(flat, rows) if format == "csv" else rows, format, columns, lead=("epoch", "op", "op_code", "cause", "data") if filters.form != "two" else ("epoch", "op", "cause", "data"))
     return 0
 
 

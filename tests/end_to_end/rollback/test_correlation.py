@@ -446,3 +446,25 @@ def test_a_record_that_its_source_rejects_is_the_trigger_of_its_group(tmp_path):
     folder.run()
     shown = [(one["group"], one["records"], one["triggers"], one["collateral"], one["trigger"]) for one in folder.load().dlq_groups()]
     assert shown == [("S2", 2, 1, 1, "lines.csv:2")]
+
+
+@pytest.mark.parametrize(("before", "after"), [("", "merge: { strategy: snapshot, primary_key: [id] }, "), ("merge: { strategy: snapshot, primary_key: [id] }, ", "")])
+def test_dead_letters_wait_for_a_run_where_an_edit_gave_records_other_keys(tmp_path: Path, before: str, after: str) -> None:
+    folder = Folder(tmp_path)
+    pipeline = """
+pipeline: {{ name: p }}
+error_handling: {{ strategy: continue }}
+nodes:
+  - {{ type: source, name: orders, config: {{ name: orders, type: csv, path: o.csv, {merge}schema: [{{ name: id, type: int }}, {{ name: n, type: int }}] }} }}
+  - {{ type: output, name: report, input: orders, config: {{ name: report, type: csv, path: report.csv }} }}
+"""
+    folder.write("o.csv", "id,n\n1,5\n2,none\n")
+    path = str(tmp_path / "pipeline.yaml")
+    for merge, code in ((before, 0), (after, 64)):
+        folder.write("pipeline.yaml", pipeline.format(merge=merge))
+        if not code:
+            assert command("run", path)[0] == 2
+        found, _, told = command("dlq", path, "--format", "csv")
+        assert (found, "records have other keys" in told) == (code, bool(code))
+    assert command("run", path)[0] == 2
+    assert command("dlq", path, "--format", "csv")[1].splitlines()[1].startswith("orders,o.csv,2,type_coercion_failure,")
