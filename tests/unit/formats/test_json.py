@@ -1,9 +1,10 @@
 """JSON reading against the standard library's parser, its shapes, arrays, rejects and errors; JSON writing."""
 
 import json
+import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from storage import formats
@@ -193,6 +194,25 @@ def test_empty_arrays_are_counted_where_no_record_is_made_of_them(records, shape
     made = json_reader([("id", "int"), ("s", "int"), ("k", "int")], {"format": shape}, array_paths=(ArrayPath("items"), ArrayPath("inner")), on_unmapped="drop")
     told = made.left_out(data, "f.json")
     assert told == [f"{count:,} empty array{'s' if count > 1 else ''} '{path}', of which no record is made" for path, count in expected.items() if count]
+
+
+@examples(100)
+@given(name=st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"], exclude_characters="."), min_size=1, max_size=6), escaped=st.booleans(), indent=st.sampled_from([None, 1]))
+@example(name='b"', escaped=True, indent=None)
+def test_empty_arrays_are_counted_however_their_member_is_spelled(name, escaped, indent):
+    spelled = (f"\\u{ord(name[0]):04x}" if escaped else json.dumps(name[0])[1:-1]) + json.dumps(name[1:])[1:-1]
+    data = json.dumps([{"id": 1, "THE MEMBER": []}], indent=indent).replace("THE MEMBER", spelled).encode()
+    assert json.loads(data) == [{"id": 1, name: []}]
+    assert len(json_reader([("id", "int")], array_paths=(ArrayPath(name),), on_unmapped="drop").left_out(data, "f.json")) == 1
+
+
+@pytest.mark.parametrize("escape", ["\\u00e9", '\\"', "\\\\"])
+def test_empty_arrays_are_counted_beside_a_long_text_of_escapes(escape):
+    data = f'{{"id": 1, "note": "{escape * 300_000}", "items": [{{"s": 5}}]}}\n{{"id": 2, "items": []}}\n'.encode()
+    made = json_reader([("id", "int"), ("s", "int")], {"format": "ndjson"}, array_paths=(ArrayPath("items"),), on_unmapped="drop")
+    began = time.monotonic()
+    assert made.left_out(data, "f.json") == ["1 empty array 'items', of which no record is made"]
+    assert time.monotonic() - began < 30  # a search that takes quadratic time needs minutes
 
 
 def test_what_is_not_exploded_is_not_counted():
