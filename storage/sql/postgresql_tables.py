@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
@@ -70,29 +72,20 @@ class PostgresSession(Session):
 
     def _copied(self, columns: Sequence[Column], batches: Iterator[pa.RecordBatch], copy: Callable[[Any, pa.RecordBatchReader], object]) -> int:
         """Send all batches by one COPY. What their maker raises comes out of it unchanged, not as an error of the driver."""
-        rows, failed = 0, list[BaseException]()
         first = next(batches, None)
         if first is None:
             return 0
+        maker = _Maker()
 
         def sent() -> Iterator[pa.RecordBatch]:
-            nonlocal rows
-            try:
+            with maker.noted():
                 for batch in chain((first,), batches):
-                    rows += batch.num_rows
                     yield _loaded(batch, columns)
-            except BaseException as error:
-                failed.append(error)
-                raise
+                    maker.rows += batch.num_rows
 
-        with translating(self.connection), self._database.cursor() as cursor:
-            try:
-                copy(cursor, pa.RecordBatchReader.from_batches(_loaded(first, columns).schema, sent()))
-            except Exception:
-                if failed:
-                    raise failed[0] from None
-                raise
-        return rows
+        with translating(self.connection), self._database.cursor() as cursor, maker.told():
+            copy(cursor, pa.RecordBatchReader.from_batches(_loaded(first, columns).schema, sent()))
+        return maker.rows
 
     def standing(self, table: TableName) -> Standing:
         """The catalog's answer for a name."""
@@ -117,6 +110,35 @@ class PostgresSession(Session):
     def close(self) -> None:
         """End the connection."""
         self._database.close()
+
+
+@dataclass(slots=True)
+class _Maker:
+    """What makes batches that the driver reads: how many rows it made, and what stopped it."""
+
+    rows: int = 0
+    problem: BaseException | None = None
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Note what ends the body; a driver that asks for no more ends it too, which is no problem of the maker."""
+        with ExitStack() as stack:
+            stack.push(self._note)
+            yield
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Raise what stopped the maker in place of what the driver makes of it."""
+        with ExitStack() as stack:
+            stack.push(self._tell)
+            yield
+
+    def _note(self, _kind: object, problem: BaseException | None, _trace: object) -> None:
+        self.problem = None if isinstance(problem, GeneratorExit) else problem
+
+    def _tell(self, _kind: object, problem: BaseException | None, _trace: object) -> None:
+        if problem is not None and self.problem is not None:
+            raise self.problem from None
 
 
 def _loaded(batch: pa.RecordBatch, columns: Sequence[Column]) -> pa.RecordBatch:

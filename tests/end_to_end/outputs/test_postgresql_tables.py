@@ -21,6 +21,7 @@ from errata.core.failures import StorageFailed
 from errata.project.workspace import read_workspace
 from storage import durable
 from storage.engines.base import Engine
+from storage.sql.errors import DatabaseError
 from storage.sql.names import TableName
 from storage.sql.tables import Column, Shape, session_of
 from tests.support import database_tables as tables
@@ -234,6 +235,19 @@ def test_what_stops_the_rows_on_their_way_comes_out_unchanged(tmp_path: Path) ->
         with pytest.raises(StoppedError):
             session.make(TableName(None, "t"), shape, batches())
     assert database.ask("SELECT to_regclass('t')") == [(None,)]
+
+
+def test_what_the_server_refuses_of_many_batches_is_its_own_error(tmp_path: Path) -> None:
+    """The driver ends the maker of batches on the way; this is not told in place of the refusal."""
+    batches = (pa.record_batch({"id": pa.array([at] * 1000, pa.int64())}) for at in range(50))
+    database = Database.new(KIND, tmp_path)
+    connection = read_workspace(tmp_path / "errata.toml").connections(os.environ)["shop"]
+    database.do("CREATE TABLE t (id bigint CHECK (id < 3))")
+    with session_of(connection, writes=True) as session, pytest.raises(DatabaseError, match="t_id_check"):
+        session.fill(TableName(None, "t"), [Column("id", "int")], batches)
+    with session_of(connection, writes=True) as session, pytest.raises(DatabaseError, match='absent" does not exist'):
+        session.fill(TableName(None, "absent"), [Column("id", "int")], iter([pa.record_batch({"id": pa.array([1], pa.int64())})] * 3))
+    assert database.ask("SELECT count(*) FROM t") == [(0,)]
 
 
 # -- readers, permissions, two at once, speed
