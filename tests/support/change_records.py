@@ -33,14 +33,7 @@ class Table:
 
     def change(self, *, versions_are_numbers: bool) -> None:
         """Write some new records; repeat, correct and delete some."""
-        for _ in range(self.dice.randint(0, 4)):
-            if not self.numbers:
-                break
-            number = self.numbers.pop()
-            version = number if versions_are_numbers else self.dice.choice([0, 1, 2, 3])
-            version = None if self.dice.random() < 0.05 else version
-            of = self.dice.choice([None, None, 1, 2, 3])
-            self._insert((number, self.dice.choice([1, 2, 3, 1, 2, 3, None]), self.dice.choice("NNCCPXXI?"), of, version, self.dice.choice([None, "x", "y"])))
+        self.grow(versions_are_numbers=versions_are_numbers)
         if self.rows and self.dice.random() < 0.3:
             self._insert(self.dice.choice(self.rows))
         if self.rows and self.dice.random() < 0.4:
@@ -52,6 +45,17 @@ class Table:
             gone = self.dice.choice(self.rows)[0]
             self.execute(f"DELETE FROM records WHERE seq = {gone}")
             self.rows = [row for row in self.rows if row[0] != gone]
+
+    def grow(self, *, versions_are_numbers: bool) -> None:
+        """Write some new records."""
+        for _ in range(self.dice.randint(0, 4)):
+            if not self.numbers:
+                break
+            number = self.numbers.pop()
+            version = number if versions_are_numbers else self.dice.choice([0, 1, 2, 3])
+            version = None if self.dice.random() < 0.05 else version
+            of = self.dice.choice([None, None, 1, 2, 3])
+            self._insert((number, self.dice.choice([1, 2, 3, 1, 2, 3, None]), self.dice.choice("NNCCPXXI?"), of, version, self.dice.choice([None, "x", "y"])))
 
     def _insert(self, row: Row) -> None:
         values = ", ".join(map(_literal, row))

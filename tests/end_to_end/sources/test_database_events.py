@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from errata.core.options import RunOptions
 from tests.support import corrections
 from tests.support.change_records import COLUMNS, CREATE, Delivered, Table
 from tests.support.corrections import SOURCES
@@ -32,11 +33,12 @@ SOURCE = """\
     input: NAME
     config: { name: NAME_out, type: csv, path: out/NAME.csv }
 """
+MORE = ", { name: more, type: string }"
 _ASKED = "type: sql\n      connection: shop\n      "
 EDITS = (
     (_ASKED + "table: records", ""),
     (_ASKED + "query: SELECT * FROM records WHERE 1 = 1", ""),
-    (_ASKED + "table: records", ", { name: more, type: string }"),
+    (_ASKED + "table: records", MORE),
 )
 """Where a source reads, and what its schema has beside the columns: each is an edit of the others."""
 WHOLE = ("versions", "checked", "newest")
@@ -132,6 +134,35 @@ def test_portions_of_a_table_of_postgresql(seed: int, overlap: int | None) -> No
 @pytest.mark.parametrize(("seed", "overlap"), [(3, None), (4, 5)])
 def test_portions_on_spark(seed: int, overlap: int | None) -> None:
     play("sqlite", seed, overlap, runs=2, sources=1, engine="spark")
+
+
+@pytest.mark.parametrize("seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(3, 7))])
+def test_a_table_and_files_with_its_portions_agree_after_each_command(seed: int, tmp_path: Path) -> None:
+    """Runs, reverts, edits and full refreshes, each on a table that grows and on a folder that gets a file with the new records. Numbers are versions, or the cursor."""
+    dice, one, other, by_cursor = Random(seed), Folder(tmp_path / "table"), Folder(tmp_path / "files"), seed % 2 == 0
+    database = Database.new("sqlite", one.path)
+    database.do(CREATE)
+    names = tuple(dice.sample(["plain", "strict", "named"] if by_cursor else list(WHOLE), 2))
+    merge, table, more, epoch = "cursor: seq, overlap: 9, " if by_cursor else "", Table.new(dice, database.do), "", 0
+    acts = dice.choice([["edit", "refresh"], ["refresh", "revert"]])  # a revert holds in an edited source while its file is the same, and an answer is one file
+    if by_cursor:
+        acts = ["edit", "refresh"]  # each record may be late, so that its key is replayed and a revert ends
+        table.numbers.sort(reverse=True)  # files have the order of the numbers then
+    for portion in range(1, 7):
+        act = dice.choice(["run", "run", *acts])
+        for folder in (one, other) if act == "revert" and epoch > 1 else ():
+            folder.load().revert(epoch - 1, RunOptions(engine=folder.engine_options, max_retract_share=1.0))
+        before = len(table.rows)
+        table.grow(versions_are_numbers=not by_cursor)
+        more = MORE if act == "edit" else more
+        one.write("pipeline.yaml", pipeline(names, _ASKED + "table: records", more, beside=merge))
+        other.write("pipeline.yaml", pipeline(names, "type: csv\n      glob: in/*.csv", more))
+        other.write_csv(f"in/{portion}.csv", (*COLUMNS, "more"), [dict(zip((*COLUMNS, "more"), (*row, None), strict=True)) for row in table.rows[before:]])
+        epoch, _ = (folder.run(full_refresh=act == "refresh").epoch for folder in (one, other))
+        for name in names:
+            assert one.text(f"out/{name}.csv") == other.text(f"out/{name}.csv"), (act, name, table.rows)
+        assert rejects(one) == rejects(other), (act, table.rows)
+    assert one.violations() == other.violations() == []
 
 
 TABLE = """\
