@@ -37,8 +37,8 @@ from storage.errors import StorageError
 from storage.state.ledger import Ledger
 from storage.values.text import plain_decimals
 
-MOST_ROWS, MOST_CELLS = 500_000, 60_000_000
-"""The most op rows that are merged, of wide rows and of narrow ones. With more, the table is written anew, which takes longer: its rows are sorted."""
+MOST_BYTES = 512 << 20
+"""The most op rows that are merged, by their size in memory. With more, the table is written anew, which takes longer: its rows are sorted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,9 +210,8 @@ class Writing:
         run = self.run
         shape = output_columns(self.output, self.fields)[1]
         rows = accepted(run.tables.rows(run.engine, self.node, run.values, epochs=(since + 1, self.mark.epoch)).as_frame()).select(*map(column, ["_op", *self._read]))
-        most = max(MOST_ROWS, MOST_CELLS // (len(self._read) + 1))
-        table = run.engine.to_arrow(rows, most + 1)
-        if table.num_rows > most:
+        table = run.engine.within(rows, MOST_BYTES)
+        if table is None:
             return None
         shaped = pa.Table.from_batches([self._typed(shape(batch)) for batch in table.to_batches(BATCH_ROWS)], self.schema)
         signs, ops = pl.Series(weights(table)), pl.Series(table.column("_op"))

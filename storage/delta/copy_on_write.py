@@ -27,6 +27,8 @@ _AT_ONCE = 64 << 20
 """Bytes of files that are rewritten at the same time; a larger file is rewritten alone."""
 _SAMPLE = 10_000
 """Leaving rows that tell which column separates files."""
+_SLICE = 10_000
+"""Leaving rows that are compared with a file's bounds at once. Mostly one of the first lies within."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +47,16 @@ class Rewriting:
 
     def _may_hold(self, file: DataFile) -> bool:
         """Return whether a file may hold all values of some leaving row."""
-        rows = self.leaving.rows[self._near(file)]
+        near = self._near(file)
+        return any(self._fits(file, near.slice(at, _SLICE)) for at in range(0, len(near), _SLICE))
+
+    def _fits(self, file: DataFile, places: pl.Series) -> bool:
+        """Return whether one of these leaving rows lies within the bounds of all columns of a file."""
         for name in self._names[1:]:
-            if rows.is_empty():
+            if places.is_empty():
                 break
-            rows = rows.filter(inside(file, name, values_of(rows, name)))
-        return not rows.is_empty()
+            places = places.filter(inside(file, name, values_of(self.leaving.rows, name).gather(places)))
+        return not places.is_empty()
 
     @cached_property
     def _names(self) -> list[str]:

@@ -63,13 +63,20 @@ class Sail(Engine):
         with ThreadPoolExecutor(len(frames)) as pool:
             return list(pool.map(self.to_arrow, frames))
 
+    def within(self, frame: "DataFrame", size: int) -> "pa.Table | None":
+        """Return the rows on the driver where they take at most `size` bytes there, else None. They are read until they take more."""
+        tables: list[pa.Table] = []
+        for table in _tables(frame):
+            tables.append(table)
+            size -= table.nbytes
+            if size < 0:
+                return None
+        return pa.concat_tables(tables)
+
     def in_order(self, frame: "DataFrame", make: "Callable[[pa.RecordBatch], bytes]") -> Iterator[bytes]:
         """Yield `make` of each batch, called on the driver, where Sail runs. Its optimizer would remove a sort before rows that go to Python."""
-        connected = cast("Any", frame)  # nothing public gives the batches of a frame one by one
-        client, plan = connected._session.client, connected._plan  # noqa: SLF001
-        for table in client.to_table_as_iterator(plan.to_proto(client), plan.observations):
-            if isinstance(table, pa.Table):
-                yield from map(make, plain(table).to_batches())
+        for table in _tables(frame):
+            yield from map(make, table.to_batches())
 
     def _open(self) -> "SparkSession":
         from pysail.spark import SparkConnectServer
@@ -94,6 +101,15 @@ class Sail(Engine):
         if self._server is not None:
             self._server.stop()
         self._port = self._server = None
+
+
+def _tables(frame: "DataFrame") -> "Iterator[pa.Table]":
+    """Yield the rows of a frame in tables, as they come."""
+    connected = cast("Any", frame)  # nothing public gives the batches of a frame one by one
+    client, plan = connected._session.client, connected._plan  # noqa: SLF001
+    for answer in client.to_table_as_iterator(plan.to_proto(client), plan.observations):
+        if isinstance(answer, pa.Table):
+            yield plain(answer)
 
 
 def _closed(address: tuple[str, int], files: range, choice: EngineChoice) -> PrivatePort | None:

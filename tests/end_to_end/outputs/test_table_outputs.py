@@ -299,6 +299,19 @@ def test_a_table_that_has_not_what_it_was_given_is_written_anew(tmp_path: Path) 
     check(folder, SECOND)
 
 
+@pytest.mark.parametrize(("length", "anew"), [(10, False), (4_000, True)])
+def test_a_table_is_written_anew_where_changes_take_much_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int, anew: bool) -> None:
+    """A hundred changed rows: texts of 10 bytes are merged within 100 kB, and texts of 4,000 bytes are not."""
+    monkeypatch.setattr("errata.outputs.delta_table.MOST_BYTES", 100_000)
+    folder = project(tmp_path)
+    for text in ("x", "y"):
+        lay_out(folder, records := [(f"{number} {text * length}", "1", "") for number in range(100)])
+        folder.run()
+    check(folder, records)
+    last = DeltaTable(str(tmp_path / "out/all")).history(1)[0]
+    assert (last["operationParameters"]["mode"] == "Overwrite") == anew
+
+
 def test_a_change_data_feed_that_a_table_was_given_holds(tmp_path: Path) -> None:
     folder = project(tmp_path)
     lay_out(folder, FIRST)

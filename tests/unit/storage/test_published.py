@@ -18,8 +18,9 @@ from deltalake.transaction import AddAction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.delta.data_files import TableFiles
-from storage.delta.multisets import net
+from storage.delta.copy_on_write import Rewriting
+from storage.delta.data_files import DataFile, TableFiles
+from storage.delta.multisets import Leaving, net
 from storage.delta.published_table import PublishedTable
 from storage.engines import Engine
 from storage.errors import StorageError
@@ -166,6 +167,14 @@ def test_columns_may_have_any_name(tmp_path: Path, name: str, configuration: dic
     assert weights.to_list() == [1, 1, 1]
     assert PublishedTable(str(tmp_path / "t")).merge(goes, pl.Series([1, 1]), comes, "mark")
     assert sorted(one[name] for one in pa.table(DeltaTable(str(tmp_path / "t")).scan()).to_pylist()) == [1.0, 2.0, 4.0, 5.0]
+
+
+def test_a_file_is_found_that_may_hold_only_the_last_of_many_leaving_rows() -> None:
+    count = 25_000
+    rows = pl.DataFrame({"a": range(count), "b": [*[0] * (count - 1), 9], "text": ["x"] * count})
+    low, high = ({"a": (0, count), "b": (bound, bound + 1)} for bound in (9, 10))
+    files = [DataFile(name, 1, 1, bounds, {"a": 0, "b": 0}) for name, bounds in (("found", low), ("not", high))]
+    assert [file.path for file in Rewriting(None, files, Leaving(rows, pl.Series([1] * count)), rows.to_arrow()).touched] == ["found"]  # type: ignore[arg-type]  # no file is read
 
 
 def test_partitions_that_a_table_was_given_hold(tmp_path: Path) -> None:
