@@ -32,6 +32,7 @@ from errata.erasure.kept_out import hash_of, secret_of, with_hashes
 from errata.erasure.named_values import NamedValues
 from errata.erasure.nameless import nameless
 from errata.erasure.other_files import clear
+from errata.erasure.own_words import own_words
 from errata.erasure.record import EARLIER, ERASED, KEPT_OUT, PROOF, RECORD, keyed_hash, known_key, made_key, records_of
 from errata.erasure.remains import CONTINUES, SELECTION, Fingerprints, Unfinished, selection_of
 from errata.erasure.removal import Removal
@@ -116,12 +117,14 @@ class Erased:
         proof: What the search behind it found; None for a dry one.
         result: The result of the run.
         published: The nodes that were exported as datasets, each with its identity. Their directories and copies still hold what was erased.
+        common: Texts of the records that the state has by itself, as the name of a node: they are looked for as whole cells of their columns alone.
     """
 
     rows: Sequence[Row]
     proof: Mapping[str, Any] | None
     result: RunResult
     published: Mapping[str, str]
+    common: Sequence[str]
 
 
 def erase(pipeline: LoadedPipeline, wanted: Erasure, options: RunOptions, protected: ProtectedFiles) -> Erased:
@@ -135,7 +138,7 @@ def erase(pipeline: LoadedPipeline, wanted: Erasure, options: RunOptions, protec
         work = _Erasing(epoch, Erase(wanted, names, pipeline.state))
         rows = work.run(dry=options.dry_run)
     proof = epoch.committed.counters.get(PROOF) if epoch.committed is not None else None
-    return Erased(rows, proof, work.result, published)
+    return Erased(rows, proof, work.result, published, work.common)
 
 
 @dataclass(slots=True)
@@ -171,7 +174,7 @@ class _Erasing:
         keys = keys_of_nodes(self.epoch.plan, {name: one.keys for name, one in matched.items()})
         paths = set(run.tables.versions())
         older = gathered(one.older for one in matched.values())
-        self.scrub = Scrub(self.epoch.plan, run.epoch, keys, run.tables.by_path, paths, older)
+        self.scrub = Scrub(self.epoch.plan, run.epoch, keys, run.tables.by_path, paths, older, Values(own=own_words(self.epoch.plan)))
         if self.continued is not None:
             self.scrub.values.update(self._remains(self.continued))
         self.scrub.look()
@@ -195,7 +198,7 @@ class _Erasing:
 
     def _remains(self, unfinished: Unfinished) -> Values:
         """What is left of the records: the values of --key, and what meets the hashes of the last search."""
-        values = NamedValues.of(self.epoch.plan, self.change.wanted.key).values
+        values = NamedValues.of(self.epoch.plan, self.change.wanted.key, own_words(self.epoch.plan)).values
         removal = Removal(self.epoch.plan, self.epoch.state, cast("Entry", self.epoch.head))
         values.update(removal.recovered(Fingerprints.of(made_key(self.epoch.state), unfinished.left)))
         return values
@@ -203,6 +206,11 @@ class _Erasing:
     def _clear(self, *, dry: bool = False) -> None:
         """Clear the files below the state that are no tables."""
         self.files = clear(folder_at(self.epoch.state.root, self.epoch.state.connection), Search(self._scrub.values), dry=dry)
+
+    @property
+    def common(self) -> list[str]:
+        """Texts of the records that the state has by itself."""
+        return sorted(self._scrub.values.common)
 
     @property
     def _scrub(self) -> Scrub:

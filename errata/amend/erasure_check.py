@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from errata.core.failures import Usage
 from errata.erasure.named_values import NamedValues
+from errata.erasure.own_words import narrowed, own_words
 from errata.erasure.removal import Removal
 from errata.erasure.selection import op_rows
 from errata.erasure.values import Found
@@ -23,12 +24,14 @@ class Checked:
         files: The files that hold one.
         unsearched: The places in which not every value was looked for.
         too_common: The columns whose value was not looked for, since it says too little: yes and no.
+        common: Texts that the state has by itself, which are looked for as whole cells of the columns of `--key` alone.
     """
 
     values: int
     files: Sequence[str]
     unsearched: Sequence[str]
     too_common: Sequence[str]
+    common: Sequence[str]
 
 
 def check(pipeline: LoadedPipeline, key: Mapping[str, str], texts: Sequence[str]) -> Checked:
@@ -42,12 +45,13 @@ def check(pipeline: LoadedPipeline, key: Mapping[str, str], texts: Sequence[str]
     head = pipeline.head()
     if head is None:
         raise Usage.no_run()
-    named = NamedValues.of(pipeline.plan, key)
+    named = NamedValues.of(pipeline.plan, key, own_words(pipeline.plan))
     values = named.values
     for text in texts:
         values.add_text(text)
+    narrowed(values)
     removal, tables = Removal(pipeline.plan, pipeline.state, head), Tables(pipeline.state.root, pipeline.plan)
     for path in (path for path in head.tables if path.startswith("changelog/")):
         for rows in op_rows(tables.by_path(path)):
             values.narrow(Found(inner=values.found_in(rows).inner))
-    return Checked(len(values), *removal.searched(values), named.too_common)
+    return Checked(len(values), *removal.searched(values), named.too_common, sorted(values.common))

@@ -31,9 +31,9 @@ class NamedValues:
     too_common: tuple[str, ...]
 
     @classmethod
-    def of(cls, plan: Plan, key: Mapping[str, str]) -> NamedValues:
-        """Read each value by the types that nodes have for its column; where no node has one, as a text."""
-        found, too_common = Values(), list[str]()
+    def of(cls, plan: Plan, key: Mapping[str, str], own: frozenset[str] = frozenset()) -> NamedValues:
+        """Read each value by the types that nodes have for its column; where no node has one, as a text. `own`: the words that the state has by itself."""
+        found, too_common = Values(own=own), list[str]()
         for name, text in key.items():
             types = dict(types_of(plan, name)) or {Type(Kind.STRING): ()}
             if all(type_.kind is Kind.BOOL for type_ in types):

@@ -14,6 +14,7 @@ from typing import Final, cast
 from changelog.columns import EPOCH
 from changelog.lazy_imports import pa, pc, pl
 from changelog.ops import Op
+from errata.erasure.own_words import narrowed
 from errata.erasure.quoting_corrections import ErasedNames, QuotingCorrections, corrected_nodes
 from errata.erasure.selection import IDENTITY, ErasedKeys, cut, gathered, live_of, op_rows, plain_nodes
 from errata.erasure.spelling import spelled
@@ -96,6 +97,7 @@ class Scrub:
                 self._forget_versions(path, node)
         self._lost_texts(plain)
         self._share(plain)
+        narrowed(self.values)
         for path, node in self._changelogs():
             if node.name not in plain:
                 self._look_behind(path, node)
@@ -263,9 +265,10 @@ class Scrub:
                 named = column.name == _FILE
                 holds = self.values.holding(column, whole=False) & (dead | named)
                 if holds.any():
-                    other = self.file_name if named else self.values.blanked
-                    texts = [other(text) if hit and text is not None else text for text, hit in zip(column, holds, strict=True)]
-                    stored = _with_column(stored, column.name, pa.array(texts, stored.schema.field(column.name).type))
+                    other = self.file_name if named else self.values.blanked_error if column.name == "_error" else self.values.blanked
+                    texts = pl.Series([other(text) if hit and text is not None else text for text, hit in zip(column, holds, strict=True)], dtype=pl.String)
+                    holds = holds & texts.ne_missing(column)
+                    stored = _with_column(stored, column.name, texts.to_arrow().cast(stored.schema.field(column.name).type))
             elif behind and column.name not in SYSTEM:
                 holds = self.values.holding(column, whole=True) & dead
                 if numbers and column.dtype.is_numeric():

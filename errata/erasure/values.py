@@ -25,6 +25,8 @@ SHORTEST: Final = 4
 """Characters of a text that is looked for inside of others."""
 ERASED: Final = "(erased)"
 """Takes the place of a value in messages and notes."""
+ERROR_TEXTS: Final = ("detail", "raw", "fields")
+"""The members of `_error` that quote values."""
 SYSTEM: Final = frozenset({"_epoch", "_op", "_key", "_cause", "_error", "_lookup", "_sorted", "_split", "_status", "_file", "_row", "_source", "_port"})
 """Columns of op rows that hold no value of the data by themselves."""
 
@@ -38,12 +40,16 @@ class Values:
         words: Long texts that other records' texts have inside of longer words, looked for as whole words.
         parts: Long texts that other records' texts have as whole words, and ones that may be digits of a hash or a time, looked for as whole cells and as values in JSON.
         cells: By column the short texts, numbers and dates, each as `spelled` says it.
+        own: Words that the state has by itself, which are looked for in `cells` alone.
+        common: The ones of them that were added.
     """
 
     texts: set[str] = field(default_factory=set)
     cells: dict[str, set[str]] = field(default_factory=dict)
     parts: set[str] = field(default_factory=set)
     words: set[str] = field(default_factory=set)
+    own: frozenset[str] = frozenset()
+    common: set[str] = field(default_factory=set)
 
     def __len__(self) -> int:
         long = self.texts | self.words | self.parts
@@ -56,13 +62,18 @@ class Values:
                 self.add(name, leaf)
         elif isinstance(value, str) and len(value) >= SHORTEST and value.lower() not in _COMMON:
             self.add_text(value)
+            if value in self.own:
+                self.cells.setdefault(name, set()).add(value)
             if NUMBER.fullmatch(value):
                 self.cells.setdefault(name, set()).add(plain_digits(value))
         elif value is not None and value != "" and not isinstance(value, (bool, bytes)):
             self.cells.setdefault(name, set()).add(as_cell(value))
 
     def add_text(self, text: str) -> None:
-        """Add a text, whatever column it is of."""
+        """Add a text, whatever column it is of. One that the state has by itself is not looked for."""
+        if text in self.own:
+            self.common.add(text)
+            return
         (self.parts if _DIGITS.fullmatch(text) or text.lower() in _COMMON else self.texts).add(text)
 
     def add_rows(self, rows: pl.DataFrame) -> None:
@@ -92,9 +103,10 @@ class Values:
 
     def update(self, others: Values) -> None:
         """Add the values of others."""
-        self.texts |= others.texts
-        self.words |= others.words
-        self.parts |= others.parts
+        self.texts |= others.texts - self.own
+        self.words |= others.words - self.own
+        self.parts |= others.parts - self.own
+        self.common |= others.common | ((others.texts | others.words | others.parts) & self.own)
         for name, found in others.cells.items():
             self.cells.setdefault(name, set()).update(found)
 
@@ -209,6 +221,20 @@ class Values:
         if not (self.texts or self.words or self.parts) or (_MARK.fullmatch(text) and text not in self.texts):
             return text
         return self._blank.sub(ERASED, text)
+
+    def blanked_error(self, text: str) -> str:
+        """The text of an `_error` without the values that its message, the text of its record and its cells have. What else it says stays."""
+        told = orjson.loads(text)
+        if not isinstance(told, dict):
+            return self.blanked(text)
+        new = {name: self._blanked_in(value) if name in ERROR_TEXTS else value for name, value in told.items()}
+        return text if new == told else orjson.dumps(new).decode()
+
+    def _blanked_in(self, value: Any) -> Any:
+        """A member of an error: a text, or texts by column."""
+        if isinstance(value, dict):
+            return {name: self._blanked_in(one) for name, one in value.items()}
+        return self.blanked(value) if isinstance(value, str) else value
 
     @property
     def _blank(self) -> re.Pattern[str]:

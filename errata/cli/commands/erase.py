@@ -77,6 +77,7 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, source: str 
     for node, dataset in done.published.items():
         named = f" as {dataset}" if dataset else ""
         console.note(f"Node '{node}' was exported{named}: its directories and copies still hold the records. Remove them, and export to new ones.", level="warn")
+    _say_common(console, done.common)
     if done.proof is None:
         console.note(NOTHING_CHANGED)
         return Exit.CLEAN
@@ -96,8 +97,15 @@ def _check(console: Console, words: dict[str, Any], key: Mapping[str, str], text
     console.note(f"Searched for {plural(done.values, 'value')}: {found}")
     if done.too_common:
         console.note(f"Not searched for, as true and false are everywhere: {', '.join(done.too_common)}")
+    _say_common(console, done.common)
     _say_unsearched(console, done.unsearched)
     return Exit.VIOLATION if done.files else Exit.CLEAN
+
+
+def _say_common(console: Console, words: Sequence[str]) -> None:
+    """Name the texts that the pipeline or the state has by itself."""
+    if words:
+        console.note(f"Looked for as whole cells of their columns alone, as the pipeline or the state has the same words: {', '.join(words)}")
 
 
 def _say_unsearched(console: Console, places: Sequence[str]) -> None:

@@ -55,3 +55,26 @@ def test_a_reject_leaves_without_the_next_one_at_its_place(tmp_path: Path, keep_
     assert holding(folder.path, ["annabella", "forty-two"]) == []
     assert [(row["id"], row["customer"], row["amount"]) for row in folder.rows("out/rejected.csv")] == [("5", "benjamin", "seventy-one")]
     assert command("verify", str(folder.path / "pipeline.yaml"), "--recompute")[0] == 0
+
+
+@pytest.mark.parametrize("word", ["orders", "fields", "unknown", *(pytest.param(word, marks=pytest.mark.deep) for word in ("detail", "category", "ingest", "unknown_operation", "report"))])
+def test_a_text_that_is_also_a_word_of_the_state_leaves_the_errors_of_others_alone(tmp_path: Path, word: str) -> None:
+    """Node names, categories and members of the state's files are in every state: they are not looked for everywhere."""
+    folder = Folder(tmp_path)
+    ops = "merge: { strategy: changelog, primary_key: [id], op: code, ops: { append: [N], correct: [C], retract: [X] } }"
+    pipeline = PIPELINE.replace("merge: { strategy: snapshot, primary_key: [id] }", ops).replace("path: in/orders.csv", "glob: in/*.csv").replace("name: day, type: date", "name: code, type: string")
+    folder.write("pipeline.yaml", pipeline)
+    folder.write("in/a.csv", "id,customer,amount,code\n2,benjamin,5,?\n3,carol,7,N\n4,dora,abc,N\n")
+    folder.write("in/b.csv", f"id,customer,amount,code\n1,annabella,{word},N\n")
+    folder.run()
+    others = [row for row in folder.rows("out/rejected.csv") if row["customer"] != "annabella"]
+    folder.remove("in/b.csv")
+    code, _, said = command("erase", str(folder.path / "pipeline.yaml"), "--engine", "sail", "--key", "customer=annabella", "--reason", "request 17")
+    assert code in (0, 2), said
+    assert ("has the same words" in said) == (word != "unknown")
+    folder.write("in/c.csv", "id,customer,amount,code\n9,carol,1,N\n")
+    folder.run()
+    ours = lambda rows: [{name: value for name, value in row.items() if "timestamp" not in name} for row in rows]  # noqa: E731
+    assert ours(folder.rows("out/rejected.csv")) == ours(others)
+    assert holding(folder.path, ["annabella"]) == []
+    assert command("verify", str(folder.path / "pipeline.yaml"))[0] == 0
