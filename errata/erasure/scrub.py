@@ -16,6 +16,7 @@ from changelog.lazy_imports import pa, pc, pl
 from changelog.ops import Op
 from errata.erasure.own_words import narrowed
 from errata.erasure.quoting_corrections import ErasedNames, QuotingCorrections, corrected_nodes
+from errata.erasure.remembered_events import FIELDS, RememberedEvents, Sorted, are_events, without_values
 from errata.erasure.selection import IDENTITY, ErasedKeys, cut, gathered, live_of, op_rows, plain_nodes
 from errata.erasure.spelling import spelled
 from errata.erasure.values import ERASED, SYSTEM, Values, as_frame
@@ -82,6 +83,7 @@ class Scrub:
     decisions: Collection[str] = ()
     """The decisions about dead letters that hold for an entry. The others about records of erased sources leave."""
     tables: dict[str, TableScrub] = field(default_factory=dict)
+    _remembered: dict[str, RememberedEvents] = field(default_factory=dict)
     _dry: bool = False
     _salt: str = field(default_factory=lambda: token_hex(16))
 
@@ -93,6 +95,8 @@ class Scrub:
             found = cut(self.table(path), self.keys[node.name])
             self.tables[path] = TableScrub(found.rows.select(*IDENTITY), found.left)
             self.values.add_rows(found.rows)
+            if node.is_source and cast("SourceNode", node.operator).has_memory:
+                self._remembered[node.name] = RememberedEvents.of(cast("SourceNode", node.operator), self.keys[node.name], found.rows, self.epoch)
             if getattr(node.operator, "remembers", False):
                 self._forget_versions(path, node)
         self._lost_texts(plain)
@@ -157,6 +161,19 @@ class Scrub:
                 for rows in op_rows(self.table(path)):
                     kept = rows.join(self.tables[path].gone, IDENTITY, "anti")
                     self.values.without(self.values.found_in(kept))
+        for name, memory in self._remembered.items():
+            if f"state/{name}" in self.paths and self.table(f"state/{name}").exists():
+                for rows in op_rows(self.table(f"state/{name}")):
+                    self._share_memory(rows, memory)
+
+    def _share_memory(self, rows: pl.DataFrame, memory: RememberedEvents) -> None:
+        """What a source remembers of other records is theirs too: their values, and their keys and versions as bytes."""
+        which = memory.sorted(rows)
+        self.values.without(self.values.found_in(rows.filter(which.others), skip=FIELDS))
+        for name in ("_key", "_of", "_ref", "_version"):
+            if name in rows.columns:
+                kept = rows.filter(which.others if name == "_ref" else which.others | which.lent)
+                self.values.without(self.values.found_in_keys(kept[name]))
 
     def _look_behind(self, path: str, node: Node) -> None:
         """Rows that hold a value, of a node whose rows are made of several records."""
@@ -285,8 +302,10 @@ class Scrub:
         name = path.removeprefix("state/")
         node, erased = self.plan[name], self.keys[name]
         if node.is_source:
-            source = cast("SourceNode", node.operator)
-            self._keep(path, lambda rows: rows.filter(self._unknown(rows, erased)) if source.has_memory else rows.clear() if erased else rows)
+            if cast("SourceNode", node.operator).has_memory:
+                self._rewrite(path, self._memory_change(path, node))
+            else:
+                self._keep(path, lambda rows: rows.clear() if erased else rows)
             return
         lookups = pl.Series([*self._names.lookups(node)], dtype=pl.Binary).implode() if isinstance(node.operator, Corrections) else None
         newest = gathered(rows.select("_key", EPOCH) for rows in op_rows(self.table(path))).group_by("_key").agg(pl.col(EPOCH).max())
@@ -308,8 +327,31 @@ class Scrub:
             leaves = leaves | self.values.holding(column, whole=False)
         return rows.filter(~leaves.fill_null(value=False))
 
-    def _unknown(self, rows: pl.DataFrame, erased: ErasedKeys) -> pl.Series:
-        """Which rows of a source's memory say nothing of erased records."""
+    def _memory_change(self, path: str, node: Node) -> Change:
+        """Of a source's memory the events of erased records leave. Others stay: messages of theirs lose the erased values, and what the erased records did to others has no values."""
+        found, erased = self.tables.setdefault(path, TableScrub(gathered(()), gathered(()))), self.keys[node.name]
+        memory = self._remembered.get(node.name)
+
+        def change(stored: pa.Table) -> pa.Table:
+            rows = as_frame(stored)
+            no = pl.repeat(False, rows.height, eager=True)
+            which = memory.sorted(rows) if memory is not None else Sorted(no, no, no, are_events(rows))
+            leaves = which.leave | (~are_events(rows) & self._tells(rows, erased)) | (which.others & self._named_by_file(rows))
+            told, quoted = self._blanked_events(without_values(rows, which), which.others)
+            touched = (which.lent | which.widowed | quoted) & ~leaves
+            if not leaves.any() and not touched.any():
+                return stored
+            found.dropped += int(leaves.sum())
+            found.emptied += int(touched.sum())
+            for name in rows.columns if touched.any() else ():
+                if not told[name].equals(rows[name], null_equal=True):
+                    stored = _with_column(stored, name, told[name].rechunk().to_arrow().cast(stored.schema.field(name).type))
+            return stored.filter((~leaves).rechunk().to_arrow())
+
+        return change
+
+    def _tells(self, rows: pl.DataFrame, erased: ErasedKeys) -> pl.Series:
+        """Which rows of a source's memory, that are no events, say something of erased records."""
         holds = pl.repeat(False, rows.height, eager=True)
         for name in ("_key", "_of") if erased else ():
             if name in rows.columns:
@@ -317,7 +359,23 @@ class Scrub:
         for column in rows:
             if column.name != EPOCH:
                 holds = holds | self.values.holding(column, whole=False)
-        return ~holds
+        return holds
+
+    def _blanked_events(self, rows: pl.DataFrame, others: pl.Series) -> tuple[pl.DataFrame, pl.Series]:
+        """Remembered events whose messages and file names have no erased value, and which ones had any."""
+        touched = pl.repeat(False, rows.height, eager=True)
+        for name in ("_error", "_shown", "_anchor", _FILE):
+            holds = self.values.holding(rows[name], whole=False) & others if name in rows.columns else touched
+            if name not in rows.columns or not holds.any():
+                continue
+            other = self.file_name if name in (_FILE, "_anchor") else self.values.blanked
+            names = {text: other(text) for text in rows.filter(holds)[name].unique()}
+            if name == _FILE and "_of" in rows.columns:  # an event that is kept by itself has the name of its file in its key
+                keys = [key.replace(file.encode(), names[file].encode(), 1) if hit else key for key, file, hit in zip(rows["_key"], rows[name], holds, strict=True)]
+                rows = rows.with_columns(pl.Series("_key", keys, dtype=pl.Binary))
+            rows = rows.with_columns(pl.when(holds).then(pl.col(name).replace(names)).otherwise(name).alias(name))
+            touched = touched | holds
+        return rows, touched
 
     def _keep(self, path: str, choose: Callable[[pl.DataFrame], pl.DataFrame]) -> None:
         """Let rows leave a table that is no changelog."""

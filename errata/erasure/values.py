@@ -162,6 +162,16 @@ class Values:
                     found.words |= {by_words[hit] for hit in _hits(bounded(inner), sorted(by_words))}
         return found
 
+    def found_in_keys(self, keys: pl.Series) -> Found:
+        """The texts that some keys hold: as one of their columns, or inside of one."""
+        digits, found = keys.drop_nulls().unique().bin.encode("hex").str.replace_all("(..)", "$1 "), Found()
+        for text in self.texts | self.words | self.parts:
+            if digits.str.contains(_in_key(text).hex(" "), literal=True).any():
+                found.whole.add(text)
+            elif text in self.texts and digits.str.contains(text.encode().hex(" "), literal=True).any():
+                found.words.add(text)
+        return found
+
     def _whole_in(self, cells: pl.Series) -> set[str]:
         """The texts that are a whole cell, or a value in the JSON of one."""
         looked_for = self.texts | self.words | self.parts
@@ -324,5 +334,5 @@ def unread_cells(rows: pl.DataFrame) -> Iterator[pl.Series]:
 
 
 def as_frame(rows: pa.Table) -> pl.DataFrame:
-    """Rows of a data file for Polars."""
-    return pl.DataFrame(pl.from_arrow(rows))
+    """Rows of a data file for Polars. Texts that a file has in a dictionary are texts."""
+    return pl.DataFrame(pl.from_arrow(rows)).cast({pl.Categorical: pl.String})

@@ -179,7 +179,7 @@ def _merged(marked: DataFrame, rules: Rules) -> DataFrame:
     if undeclared.FIELDS not in rules.names:
         return staged.select(*whole)
     before = undeclared.first(F.col(_OLD).getField(undeclared.FIELDS)) if has_old else F.lit(None).cast("string")
-    steps = F.collect_list(F.when(says, undeclared.step(does == PATCHES, F.col("_kept")))).over(among)
+    steps = F.array_compact(F.collect_list(F.when(says, undeclared.step(does == PATCHES, F.col("_kept")))).over(among))
     chained = staged.withColumn(undeclared.CHAIN, steps)
     chain = F.when(is_partial, F.when(first & before.isNotNull(), F.concat(F.array(before), F.col(undeclared.CHAIN))).otherwise(F.col(undeclared.CHAIN)))
     return undeclared.merged(chained.select(*whole, chain.alias(undeclared.CHAIN)), empty_is_null=rules.empty_is_null)
