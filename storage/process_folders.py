@@ -1,7 +1,7 @@
 """Folders of this process: for what engines spill, below the folder that the workspace names, and for other temporary files.
 
-Each process has folders of its own, and holds their locks until it ends. A folder whose lock nobody holds was left by a killed process. It is removed
-before another process begins.
+Each process has folders of its own, and locks them until it ends. The lock is on the folder itself, so it stays when a cleaner removes old files. A folder
+that nobody locks was left by a killed process. It is removed before another process begins.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
+from threading import RLock
 
 from storage.at_exit import at_exit
 
@@ -20,10 +21,11 @@ __all__ = ["files_folder", "purge", "remove_spilled", "spill_folder", "temporary
 
 SPILLED, TEMPORARY = "errata-spill-", "errata-files-"
 """How the names of the folders begin."""
-LOCK = ".lock"
 GRACE_SECONDS = 10.0
 """A younger folder may belong to a process that has not locked it yet."""
 _held: dict[tuple[Path, str], tuple[Path, int]] = {}
+_one_at_a_time = RLock()
+"""A thread that ends the process may be the one that makes a folder."""
 
 
 def spill_folder(root: Path) -> Path:
@@ -57,34 +59,35 @@ def purge(root: Path | None = None, prefix: str = TEMPORARY) -> None:
 
 def _own(root: Path, prefix: str) -> Path:
     key = root, prefix
-    if key not in _held or not _held[key][0].is_dir():
+    with _one_at_a_time:
+        folder, handle = _held.get(key, (None, None))
+        if folder is not None and folder.is_dir():
+            return folder
+        if handle is not None:  # somebody removed the folder
+            os.close(handle)
         purge(root, prefix)
-        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=root))
-        handle = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        _held[key] = folder, handle
-    return _held[key][0]
+        made = Path(tempfile.mkdtemp(prefix=prefix, dir=root))
+        _held[key] = made, os.open(made, os.O_RDONLY | os.O_DIRECTORY)
+        with suppress(OSError):  # some network file systems lock no folders, and nobody takes a folder there for an orphan
+            fcntl.flock(_held[key][1], fcntl.LOCK_EX)
+        return made
 
 
 def _remove(*prefixes: str) -> None:
-    for key in [key for key in _held if key[1] in prefixes]:
-        folder, handle = _held.pop(key)
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(handle)
+    with _one_at_a_time:
+        for key in [key for key in _held if key[1] in prefixes]:
+            folder, handle = _held.pop(key)
+            shutil.rmtree(folder, ignore_errors=True)
+            os.close(handle)
 
 
 def _is_orphan(folder: Path) -> bool:
-    """Return whether nobody holds the folder's lock. A folder without a lock is judged only by its age."""
+    """Return whether nobody locks the folder. Raises OSError where a process does, or where folders cannot be locked."""
     if time.time() - folder.stat().st_mtime < GRACE_SECONDS:
         return False
-    try:
-        handle = os.open(folder / LOCK, os.O_RDWR)
-    except FileNotFoundError:
-        return True
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
     finally:
         os.close(handle)
     return True

@@ -7,12 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
 from storage import process_folders
 
+THREADS = 16
 HOLDER = """
 import sys, time
 from pathlib import Path
@@ -56,6 +59,46 @@ def test_the_folder_of_a_killed_process_is_removed_and_that_of_a_living_one_is_n
             holder.kill()
             holder.communicate()
         process_folders.remove_spilled()
+
+
+def test_the_folder_of_a_living_process_stays_when_a_cleaner_removes_old_files(tmp_path: Path) -> None:
+    folder = process_folders.files_folder(str(tmp_path))
+    try:
+        (folder / "old").write_text("x")
+        for file in folder.iterdir():
+            file.unlink()
+        process_folders.purge(tmp_path)
+        assert folder.is_dir()
+    finally:
+        process_folders._remove(process_folders.TEMPORARY)
+
+
+def test_threads_share_one_folder(tmp_path: Path) -> None:
+    together = Barrier(THREADS)
+
+    def folder(_: int) -> Path:
+        together.wait()
+        return process_folders.spill_folder(tmp_path)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(THREADS) as pool:
+            found = set(pool.map(folder, range(THREADS)))
+        assert sorted(found) == sorted(tmp_path.iterdir())
+        assert len(found) == 1
+    finally:
+        sys.setswitchinterval(before)
+        process_folders.remove_spilled()
+
+
+def test_a_folder_that_somebody_removed_is_made_anew(tmp_path: Path) -> None:
+    first = process_folders.spill_folder(tmp_path)
+    first.rmdir()
+    second = process_folders.spill_folder(tmp_path)
+    assert second != first
+    process_folders.remove_spilled()
+    assert not list(tmp_path.iterdir())
 
 
 def test_temporary_files_outlive_engines_and_go_with_the_process(tmp_path: Path) -> None:
