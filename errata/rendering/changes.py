@@ -15,7 +15,7 @@ def changed_values(change: Row) -> dict[str, str]:
     if before is None or after is None:
         return {}
     cells = {name: (_shown(before.get(name)), _shown(value)) for name, value in after.items()}
-    return {name: f"{old} {ARROW} {new}" for name, (old, new) in cells.items() if old != new or before.get(name) != after[name]}
+    return {name: f"{old} {ARROW} {new}" for name, (old, new) in cells.items() if old != new or not _same(before.get(name), after[name])}
 
 
 def in_short(change: Row) -> Row:
@@ -26,6 +26,11 @@ def in_short(change: Row) -> Row:
     names = dict.fromkeys([*first, *changed, *row])
     values = ", ".join(f"{name}: {changed.get(name) or _shown(row[name])}" for name in names)
     return {**{name: value for name, value in change.items() if name not in ("before", "after")}, "row": values}
+
+
+def _same(old: Any, new: Any) -> bool:
+    """Whether a value stays. NaN is NaN."""
+    return bool(old == new or (old != old and new != new))  # noqa: PLR0124  # only NaN is not itself
 
 
 def _shown(value: Any) -> str:

@@ -1,4 +1,7 @@
-"""Files of one record a line, cut into ranges of whole lines with the number of the first record. Blank lines are no records."""
+"""Files of one record a line, cut into ranges of whole lines with the number of the first record.
+
+Blank lines are no records. A byte order mark at the beginning of the file belongs to no line.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
 Bytes: TypeAlias = "npt.NDArray[np.uint8]"
 _LF, _CR = 10, 13
+_BOM = b"\xef\xbb\xbf"
 
 
 @cache
@@ -42,7 +46,7 @@ def line_ranges_of(data: Buffer, name: str, target: int, *, blank_lines: bool = 
     view = np.frombuffer(data, np.uint8)
     parts = list(pairwise(bounds))
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        counts = list(pool.map(lambda part: count_lines(view[part[0] : part[1]], blank_lines=blank_lines), parts))
+        counts = list(pool.map(lambda part: len(_lines_of(view, *part, blank_lines=blank_lines)), parts))
     rows = np.concatenate([[1], 1 + np.cumsum(counts)]).tolist()
     return [Range(start, end, row, b"lines") for (start, end), row in zip(parts, rows, strict=False)]
 
@@ -54,14 +58,14 @@ def scan_lines(data: Buffer, look: Callable[[Starts], T], *, blank_lines: bool =
 
 def lines_within(data: Buffer, start: int, end: int, *, blank_lines: bool = False) -> Starts:
     """The places before `end` where lines begin that are records. One line begins at `start`."""
-    return filled_lines(np.frombuffer(data, np.uint8)[start:end], blank_lines=blank_lines) + start
+    return _lines_of(np.frombuffer(data, np.uint8), start, end, blank_lines=blank_lines)
 
 
 def _results(data: Buffer, look: Callable[[Starts], T], *, blank_lines: bool) -> Iterator[T]:
     view = np.frombuffer(data, np.uint8)
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         parts = pairwise(_bounds(data, CHUNK_BYTES // 2))
-        yield from pool.map(lambda part: look(filled_lines(view[part[0] : part[1]], blank_lines=blank_lines) + part[0]), parts)
+        yield from pool.map(lambda part: look(_lines_of(view, *part, blank_lines=blank_lines)), parts)
 
 
 def _bounds(data: Buffer, target: int) -> list[int]:
@@ -73,9 +77,11 @@ def _bounds(data: Buffer, target: int) -> list[int]:
     return bounds
 
 
-def count_lines(text: Bytes, *, blank_lines: bool = False) -> int:
-    """The number of `filled_lines` of a text."""
-    return len(filled_lines(text, blank_lines=blank_lines))
+def _lines_of(view: Bytes, start: int, end: int, *, blank_lines: bool) -> Starts:
+    """The places where lines begin that are records, in a piece of a file that begins with a line."""
+    if start == 0 and view[: min(len(_BOM), end)].tobytes() == _BOM:
+        start = len(_BOM)
+    return filled_lines(view[start:end], blank_lines=blank_lines) + start
 
 
 def filled_lines(text: Bytes, *, blank_lines: bool = False) -> Starts:

@@ -235,16 +235,20 @@ def a_reader(kind: str) -> Any:
     return formats.reader(name, options, ReadPlan((Column("id"), Column("w")), on_unmapped="drop", layout=layout))
 
 
-def content(kind: str, lines: list[tuple[int, str]]) -> bytes:
+HEADS = ["", "\ufeff", "\n\n", "\ufeff\n", "\ufeff\r\n\n"]
+"""What may come before the records: a byte order mark and blank lines."""
+
+
+def content(kind: str, lines: list[tuple[int, str]], head: str = "") -> bytes:
     shapes = {"csv": lambda one: f'{one[0]},"{one[1]}"', "ndjson": lambda one: json.dumps({"id": str(one[0]), "w": one[1]}), "lines": lambda one: f"{one[0]:3}{one[1]!r:5}"}
-    return "\n".join([*(["id,w"] if kind == "csv" else []), *map(shapes[kind], lines)]).encode()
+    return (head + "\n".join([*(["id,w"] if kind == "csv" else []), *map(shapes[kind], lines)])).encode()
 
 
-@given(st.sampled_from(list(readers)), st.lists(st.tuples(st.integers(0, 99), st.sampled_from(["", "a", "b\nc"])), min_size=3, max_size=60), st.data())
-def test_stretches_read_together_are_the_file(kind: str, lines: list[tuple[int, str]], data: st.DataObject) -> None:
+@given(st.sampled_from(list(readers)), st.lists(st.tuples(st.integers(0, 99), st.sampled_from(["", "a", "b\nc"])), min_size=3, max_size=60), st.sampled_from(HEADS), st.data())
+def test_stretches_read_together_are_the_file(kind: str, lines: list[tuple[int, str]], head: str, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as place, small_chunks():
         file = Path(place, "file")
-        file.write_bytes(content(kind, lines))
+        file.write_bytes(content(kind, lines, head))
         reader = a_reader(kind)
         whole = [row for batch in read_task(reader, Task(file, "file", Range(0, file.stat().st_size))) for row in batch.to_pylist()]
         found = content_chunks.chunks_of(reader, file, "file")

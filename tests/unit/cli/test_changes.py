@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from errata.rendering.changes import changed_values, in_short
 
-VALUES = st.none() | st.integers(-3, 3) | st.sampled_from([Decimal("1.0"), Decimal("1.00"), "a", "b"])
+NAN = float("nan")
+VALUES = st.none() | st.integers(-3, 3) | st.sampled_from([Decimal("1.0"), Decimal("1.00"), NAN, "a", "b"])
 ROWS = st.fixed_dictionaries({"id": VALUES, "x": VALUES, "y": VALUES})
 
 
@@ -23,6 +24,12 @@ def test_a_row_that_comes_or_goes_has_its_values_in_order() -> None:
     row = {"id": 7, "amount": Decimal("1.50")}
     assert in_short({"op": "+A", "before": None, "after": row}) == {"op": "+A", "row": "id: 7, amount: 1.50"}
     assert in_short({"op": "-R", "before": row, "after": None}) == {"op": "-R", "row": "id: 7, amount: 1.50"}
+
+
+def test_nan_stays_nan() -> None:
+    before = {"id": 1, "x": float("nan"), "y": Decimal("NaN"), "z": 1}
+    after = {"id": 1, "x": float("nan"), "y": Decimal("NaN"), "z": float("nan")}
+    assert changed_values({"before": before, "after": after}) == {"z": "1 → NaN"}
 
 
 @given(ROWS, ROWS)

@@ -47,11 +47,12 @@ def test_any_values_equal_the_standard_library_s(records, shape, indent):
     assert [column.name for column in reader.plan.undeclared] == seen
 
 
-@given(records=RECORDS, target=st.integers(1, 60), blanks=st.lists(st.sampled_from(["", " ", "\t\r", "\r"]), min_size=7, max_size=7))
+@given(records=RECORDS, target=st.integers(1, 60), blanks=st.lists(st.sampled_from(["", " ", "\t\r", "\r"]), min_size=7, max_size=7), mark=st.sampled_from(["", "\ufeff"]))
+@example(records=[{"a": 1}, {"a": 2}], target=1, blanks=[" "] * 7, mark="\ufeff")
 @examples(150)
-def test_ranges_of_lines_have_the_records_of_the_whole(records, target, blanks):
+def test_ranges_of_lines_have_the_records_of_the_whole(records, target, blanks, mark):
     lines = [line for record, blank in zip(records, blanks, strict=False) for line in (blank, json.dumps(record))]
-    data = "\n".join(lines).encode()
+    data = (mark + "\n".join(lines)).encode()
     reader = json_reader([("a", "any"), ("b", "string")], {"format": "ndjson"})
     assert records_of(reader, data, target) == records_of(reader, data)
 
