@@ -36,6 +36,7 @@ class _Scan(Generic[T]):
 
     Args:
         view: its bytes
+        start: where its records begin
         dialect: its delimiter and quote
         name: how messages call it
         plain: called with each piece of a file without quotes
@@ -43,14 +44,15 @@ class _Scan(Generic[T]):
     """
 
     view: Bytes
+    start: int
     dialect: Dialect
     name: str
     plain: Callable[[Bound], T]
     quoted: Callable[[Bound, Positions], T]
 
-    def pieces(self, start: int, target: int) -> Iterator[T]:
-        """The results for the pieces of about `target` bytes from `start` on, in order. Raises InputError."""
-        view = self.view
+    def pieces(self, target: int) -> Iterator[T]:
+        """The results for the pieces of about `target` bytes, in order. Raises InputError."""
+        view, start = self.view, self.start
         starts = [start, *(_after_quotes(view, self.dialect, at) for at in range(start + target, len(view), target))]
         bounds = list(pairwise(sorted({*starts, len(view)})))
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
@@ -72,7 +74,7 @@ class _Scan(Generic[T]):
             raise InputError(self.name, "a quoted field is never closed", offset=last_quote)
 
     def _scanned(self, bound: Bound, inside: bool) -> tuple[T, Positions, bool]:
-        found, after = toggles(self.view, self.dialect, *bound, inside)
+        found, after = toggles(self.view, self.dialect, *bound, inside, first=self.start)
         lines = line_ends(self.view[slice(*bound)]) + bound[0]
         return self.quoted(bound, outside(lines, found, inside)), found, after
 
@@ -83,8 +85,8 @@ def ranges_of(options: CsvReadOptions, data: Buffer, name: str, target: int) -> 
         return [Range(0, len(data))]
     header = header_of(options, data, name)
     view, dialect = as_bytes(data), Dialect.of(options)
-    scan = _Scan(view, dialect, name, lambda bound: _plain(view, *bound), lambda _, lines: _outside_quotes(view, lines))
-    pieces = list(scan.pieces(header.end, target))
+    scan = _Scan(view, header.end, dialect, name, lambda bound: _plain(view, *bound), lambda _, lines: _outside_quotes(view, lines))
+    pieces = list(scan.pieces(target))
     parts = _joined(pieces, header, len(data), has_header=options.has_header)
     long = next((part.start for part in parts if part.end - part.start > target + limits.RECORD_BYTES), None)
     if long is not None:
@@ -105,7 +107,7 @@ def scan_records(options: CsvReadOptions, data: Buffer, name: str, look: Callabl
     def plain(bound: Bound) -> T:
         return quoted(bound, line_ends(view[slice(*bound)]) + bound[0])
 
-    return Scanned(header.text, header.end, _Scan(view, dialect, name, plain, quoted).pieces(header.end, CHUNK_BYTES // 2))
+    return Scanned(header.text, header.end, _Scan(view, header.end, dialect, name, plain, quoted).pieces(CHUNK_BYTES // 2))
 
 
 def starts_within(options: CsvReadOptions, data: Buffer, start: int, end: int) -> Positions:

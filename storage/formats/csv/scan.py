@@ -64,19 +64,28 @@ def line_ends(data: Bytes) -> Positions:
     return places_of(data, LF, CR)
 
 
-def toggles(data: Bytes, dialect: Dialect, start: int, end: int, inside: bool) -> tuple[Positions, bool]:
-    """The positions in [start, end) of the quotes that open or close a field, and whether `end` is inside quotes. `inside`: whether `start` is."""
+def toggles(data: Bytes, dialect: Dialect, start: int, end: int, inside: bool, *, first: int = 0) -> tuple[Positions, bool]:
+    """The positions in [start, end) of the quotes that open or close a field, and whether `end` is inside quotes.
+
+    Args:
+        data: the text
+        dialect: its characters
+        start: where to begin
+        end: where to end
+        inside: whether `start` is inside quotes
+        first: where the first record begins, after a byte order mark
+    """
     quotes = np.flatnonzero(data[start:end] == dialect.quote) + start
-    if not len(quotes) or _well_formed(data, dialect, quotes, inside):
+    if not len(quotes) or _well_formed(data, dialect, quotes, inside, first):
         return quotes, inside ^ bool(len(quotes) & 1)
-    return _one_by_one(data, dialect, quotes, inside)
+    return _one_by_one(data, dialect, quotes, inside, first)
 
 
-def _well_formed(data: Bytes, dialect: Dialect, quotes: Positions, inside: bool) -> bool:
+def _well_formed(data: Bytes, dialect: Dialect, quotes: Positions, inside: bool, first: int) -> bool:
     opening = quotes[1::2] if inside else quotes[0::2]
     closing = quotes[0::2] if inside else quotes[1::2]
     allowed = _neighbours(dialect)
-    before = allowed[data[opening - 1]] | (opening == 0)
+    before = allowed[data[opening - 1]] | (opening == first)
     last = len(data) - 1
     behind = allowed[data[np.minimum(closing + 1, last)]] | (closing == last)
     return bool(before.all() and behind.all())
@@ -90,8 +99,8 @@ def _neighbours(dialect: Dialect) -> Mask:
     return allowed
 
 
-def _one_by_one(data: Bytes, dialect: Dialect, quotes: Positions, inside: bool) -> tuple[Positions, bool]:
-    opens = np.isin(data[quotes - 1], dialect.separators()) | (quotes == 0)
+def _one_by_one(data: Bytes, dialect: Dialect, quotes: Positions, inside: bool, first: int) -> tuple[Positions, bool]:
+    opens = np.isin(data[quotes - 1], dialect.separators()) | (quotes == first)
     kept, closed = [], -2
     for position, may_open in zip(quotes.tolist(), opens.tolist(), strict=True):
         if inside:

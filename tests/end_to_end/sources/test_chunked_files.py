@@ -224,6 +224,7 @@ def test_one_changed_record_costs_its_stretch(merge: str, known: bool, tmp_path:
 
 readers = {
     "csv": ("csv", {}),
+    "no header": ("csv", {"has_header": False}),
     "ndjson": ("json", {"format": "ndjson"}),
     "lines": ("fixed_width", {}),
 }
@@ -232,7 +233,7 @@ readers = {
 def a_reader(kind: str) -> Any:
     name, options = readers[kind]
     layout = {"fields": [{"name": "id", "start": 0, "width": 3}, {"name": "w", "start": 3, "width": 5}]} if name == "fixed_width" else None
-    return formats.reader(name, options, ReadPlan((Column("id"), Column("w")), on_unmapped="drop", layout=layout))
+    return formats.reader(name, options, ReadPlan((Column("col_0"), Column("col_1")) if kind == "no header" else (Column("id"), Column("w")), on_unmapped="drop", layout=layout))
 
 
 HEADS = ["", "\ufeff", "\n\n", "\ufeff\n", "\ufeff\r\n\n"]
@@ -240,7 +241,7 @@ HEADS = ["", "\ufeff", "\n\n", "\ufeff\n", "\ufeff\r\n\n"]
 
 
 def content(kind: str, lines: list[tuple[int, str]], head: str = "") -> bytes:
-    shapes = {"csv": lambda one: f'{one[0]},"{one[1]}"', "ndjson": lambda one: json.dumps({"id": str(one[0]), "w": one[1]}), "lines": lambda one: f"{one[0]:3}{one[1]!r:5}"}
+    shapes = {"csv": lambda one: f'{one[0]},"{one[1]}"', "no header": lambda one: f'"{one[0]}\n","{one[1]}"', "ndjson": lambda one: json.dumps({"id": str(one[0]), "w": one[1]}), "lines": lambda one: f"{one[0]:3}{one[1]!r:5}"}
     return (head + "\n".join([*(["id,w"] if kind == "csv" else []), *map(shapes[kind], lines)])).encode()
 
 

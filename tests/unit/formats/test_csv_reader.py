@@ -88,6 +88,22 @@ def test_random_dialects_read_as_python_reads_them(block):
         agrees_with_python(seed)
 
 
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_records_begin_where_python_begins_them_in_files_without_a_header(mark):
+    for seed in range(200):
+        text, delimiter, quote, _ = random_file(seed)
+        text = quote + text.replace(delimiter, "\n", 1).replace(delimiter, quote + delimiter, 1)
+        reader = csv_reader([("col_0",)], {"delimiter": delimiter, "quote_char": quote, "has_header": False}, on_unmapped="drop")
+        data = (mark + text).encode()
+        rows = outcome(lambda: records_of(reader, data))  # noqa: B023  # called at once
+        if isinstance(rows, str):
+            continue
+        starts = [place for some in reader.record_starts(data, "f", list).results for place in some]
+        first = len(mark.encode())
+        assert starts == reader.starts_within(data, first, len(data)).tolist()
+        assert len(starts) == len(rows) == len(python_rows(text, delimiter, quote))
+
+
 @pytest.mark.deep
 def test_two_thousand_random_dialects():
     for seed in range(10_000, 12_000):
