@@ -20,7 +20,7 @@ from changelog.ops import Op
 from changelog.rows import Rows
 from cxl.types.types import Kind
 from errata.erasure.record import KEPT_OUT, keyed_hash, made_key
-from errata.erasure.unread_records import NamingColumn, Order, readings, typed
+from errata.erasure.unread_records import Layout, LayoutOf, NamingColumn, readings, readings_of_cells, typed
 from errata.plan.plan import Node, Plan
 from operators.core.row_type import key_parts, physical_type
 from operators.source.request import IngestResult
@@ -67,14 +67,14 @@ class KeptOut:
         """Columns by which records are kept out and that the source lacks now."""
         return [name for names in self.hashes for name in names if name not in self.node.operator.output.data]
 
-    def left_out(self, made: IngestResult, orders: Callable[[], Sequence[Order]], warn: Callable[[str], object]) -> tuple[IngestResult, pa.Table | None]:
+    def left_out(self, made: IngestResult, layout_of: LayoutOf, warn: Callable[[str], object]) -> tuple[IngestResult, pa.Table | None]:
         """What a source reads without these records, and the op rows that were left out; None where there are none.
 
         A record that becomes one of them is retracted. The chunk lists of its files are not kept, since they count the record.
 
         Args:
             made: What the source reads.
-            orders: Gives the columns of the source's files as their cells follow each other; none where cells have no places.
+            layout_of: Gives how a file has its records as cells.
             warn: Hears of records that cannot be read.
         """
         if made.rows is None:
@@ -82,9 +82,10 @@ class KeptOut:
         rows, engine = made.rows.as_frame(), made.rows.engine
         come = rows.where(F.col("_op").isin(int(Op.APPEND), int(Op.CORRECT_TO)))
         out = engine.to_arrow(come.where(F.coalesce(self.condition(), F.lit(False))))
-        unread = engine.to_arrow(come.where(_raw().isNotNull())) if "_error" in rows.columns else out.slice(0, 0)
+        unread = engine.to_arrow(come.where(self._unread() & ~F.coalesce(self.condition(), F.lit(False)))) if "_error" in rows.columns else out.slice(0, 0)
+        unread = unread.filter(pa.array([_is_unjudged(row, self.hashes) for row in unread.to_pylist()], pa.bool_()))
         if unread.num_rows:
-            named = self._named(engine, unread, orders())
+            named = self._named(engine, unread, layout_of)
             out = pa.concat_tables([out, unread.filter(named)])
             if gone := named.true_count:
                 what = "a record that cannot be read was" if gone == 1 else f"{gone:,} records that cannot be read were"
@@ -99,16 +100,24 @@ class KeptOut:
         kept = _without(rows, marks)
         return replace(made, rows=Rows(engine, frame=kept), lists={}), out
 
-    def _named(self, engine: RowEngine, unread: pa.Table, orders: Sequence[Order]) -> pa.BooleanArray:
-        """Which records that cannot be read say in their text what tells an erased record."""
-        texts = [orjson.loads(error)["raw"] for error in unread.column("_error").to_pylist()]
+    def _unread(self) -> Column:
+        """Whether a record, or a column of it that tells an erased one, cannot be read."""
+        names = {name for names in self.hashes for name in names if name in self.node.operator.output.data}
+        empty = reduce(or_, [column(name).isNull() for name in sorted(names)], F.lit(False))
+        return _raw().isNotNull() | (F.col("_error").contains('"fields":{"') & empty)
+
+    def _named(self, engine: RowEngine, unread: pa.Table, layout_of: LayoutOf) -> pa.BooleanArray:
+        """Which records that cannot be read say in their text, or in their cells, what tells an erased record."""
+        errors = [orjson.loads(error) for error in unread.column("_error").to_pylist()]
+        texts = [error["raw"] if error.get("raw") is not None else error["fields"] for error in errors]
+        layouts = [layout_of(path) for path in unread.column("_file").to_pylist()]
         met = set[int]()
         for names, hashes in self.hashes.items():
             if not all(name in self.node.operator.output.data for name in names):
                 continue
             columns = [NamingColumn.of(self.plan, self.node, name) for name in names]
             some_unread = reduce(pc.or_, [pc.is_null(unread.column(name)) for name in names]).to_pylist()
-            for found in _in_batches(columns, {at: text for at, text in enumerate(texts) if some_unread[at]}, orders):
+            for found in _in_batches(columns, {at: text for at, text in enumerate(texts) if some_unread[at]}, layouts):
                 rows = engine.from_arrow(typed(columns, list(found)))
                 rows = rows.select("__at", *(column(name).cast(physical_type(self.node.operator.output.data[name])).alias(name) for name in names))
                 hits = engine.to_arrow(rows.where(hash_of(self.node, names, self.secret).isin(*hashes)).select("__at")).column("__at").to_pylist()
@@ -121,17 +130,24 @@ _MOST_READINGS: Final = 100_000
 """Readings of texts that are hashed at a time."""
 
 
-def _in_batches(columns: Sequence[NamingColumn], texts: Mapping[int, str], orders: Sequence[Order]) -> Iterator[Mapping[tuple[str, ...], list[int]]]:
-    """The readings of texts by their numbers, each with the numbers of the texts that have it."""
+def _in_batches(columns: Sequence[NamingColumn], texts: Mapping[int, str | Mapping[str, str | None]], layouts: Sequence[Layout | None]) -> Iterator[Mapping[tuple[str, ...], list[int]]]:
+    """The readings of texts, or of cells, by their numbers, each with the numbers of the ones that have it."""
     found: dict[tuple[str, ...], list[int]] = {}
     for at, text in texts.items():
-        for reading in readings(columns, text, orders):
+        for reading in readings(columns, text, layouts[at]) if isinstance(text, str) else readings_of_cells(columns, text):
             found.setdefault(reading, []).append(at)
         if len(found) > _MOST_READINGS:
             yield found
             found = {}
     if found:
         yield found
+
+
+def _is_unjudged(row: Mapping[str, Any], hashes: Hashes) -> bool:
+    """Whether a record has no columns, or a cell of a column that tells an erased record could not be read."""
+    error = orjson.loads(row["_error"])
+    cells = error.get("fields") or {}
+    return error.get("raw") is not None or any(cells.get(name) and row.get(name) is None for names in hashes for name in names)
 
 
 def _raw() -> Column:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, product
@@ -31,15 +31,39 @@ _MOST_READINGS: Final = 10_000
 """Readings of one text that are looked at, for each column that may not be at its place."""
 _SEPARATORS: Final = (r"[,;|\t]", r"[,;|\t:=<>{}()\[\]\"']|\s\s+", r"\"")
 """What separates cells and words of a text, in several ways: of CSV, of JSON and XML, and of quoted cells with separators in them."""
-_DELIMITERS: Final = (",", ";", "|", "\t")
 _QUOTED: Final = r"\"((?:[^\"\\]|\\.)*)|'([^']*)"
 _BARE: Final = r"([^,;}\]<\s\"']+)"
 _TO_TAG: Final = r"([^<]*)"
 _LONGEST: Final = 10_000
 """Characters behind a name in which its value is looked for."""
 
-Order = Sequence[str]
-"""The names of columns as the cells of a record follow each other."""
+_TOKEN: Final = re.compile(r"\"((?:[^\"\\]|\\.)*)(?:\"|$)|([{}\[\],:])|([^\s{}\[\],:\"]+)")
+"""A string, a sign or a bare word of JSON that may be broken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a file has its records as rows of cells.
+
+    Attributes:
+        order: The names of columns as the cells follow each other.
+        delimiter: What is between cells.
+        quote: What is around cells that hold delimiters.
+    """
+
+    order: Sequence[str]
+    delimiter: str = ","
+    quote: str = '"'
+
+    def cells(self, text: str) -> list[str]:
+        """The cells of a record."""
+        with suppress(csv.Error):
+            return next(csv.reader([text], delimiter=self.delimiter, quotechar=self.quote), [])
+        return text.split(self.delimiter)
+
+
+LayoutOf = Callable[[str], Layout | None]
+"""Gives the layout of a file by its path; None where cells have no places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,32 +106,47 @@ class NamingColumn:
         """What the type reads in texts; null also for an empty one."""
         return coerce(pa.array(texts, pa.string()), type_name(self.type.base), self.date_formats).values
 
-    def told(self, text: str, orders: Sequence[Order]) -> Told:
+    def told(self, text: str, layout: Layout | None) -> Told:
         """What a text may say in the column."""
-        placed = self._at_its_place(text, orders) if orders else self._by_its_name(text)
-        words = _words(text)
+        placed = self._at_its_place(text, layout) if layout is not None else self._as_a_member(text) or self._by_its_name(text)
+        words = _words(text, layout)
         if placed is None:
             return Told(words, words)
         far = [word for word in words if len(word) >= SHORTEST and not NUMBER.fullmatch(word)] if self.type.kind in (Kind.STRING, Kind.ANY) else []
         return Told(placed, list(dict.fromkeys([*placed, *far])))
 
-    def _at_its_place(self, text: str, orders: Sequence[Order]) -> list[str] | None:
-        """The cells that may be the column's; None where no file has it, or the text is no row of cells."""
+    def told_by_cell(self, text: str) -> Told:
+        """What the text of the column's own cell may say: itself, a word in it, or the number that it is in another spelling."""
+        words = [text, *_words(text, None)]
+        with suppress(ValueError, OverflowError):
+            if (number := float(text)).is_integer():
+                words.append(str(int(number)))
+        return Told(list(dict.fromkeys(words)), ())
+
+    def _at_its_place(self, text: str, layout: Layout) -> list[str] | None:
+        """The cells that may be the column's; None where the file does not have it, or the text is no row of cells."""
         found: dict[str, None] = {}
-        rows = [row for delimiter in _DELIMITERS for row in (_cells(text, delimiter),) if len(row) > 1]
-        places = [(order.index(name), len(order)) for order in orders for name in self.written if name in order]
-        for row, (at, width) in product(rows, places):
-            moved = abs(len(row) - width)
+        row, places = layout.cells(text), [layout.order.index(name) for name in self.written if name in layout.order]
+        moved = abs(len(row) - len(layout.order))
+        for at in places:
             for cell in row[max(at - moved, 0) : at + moved + 1]:
                 found |= dict.fromkeys((cell, cell.strip()))
-        return list(found) if rows and places else None
+        return list(found) if len(row) > 1 and places else None
+
+    def _as_a_member(self, text: str) -> list[str] | None:
+        """The values of the column's member of an object that may be broken; None where the object has none, or the text is no object. Texts and objects in it are no members."""
+        if not text.lstrip().startswith("{"):
+            return None
+        names = {name for name in self.written if "." in name} or self.written
+        found = [value for name, value in _members(text) if name in names]
+        return list(dict.fromkeys(spelling for value in found for spelling in _unescaped(value))) or None
 
     def _by_its_name(self, text: str) -> list[str] | None:
         """The values behind the column's name; None where the text has no such name."""
         found: dict[str, None] = {}
         seen = False
         for name in self.written:
-            for hit in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)[\"'\s]*[:=>]?\s*", text):
+            for hit in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)[\"'\s]*[:=>]\s*", text):
                 seen = True
                 rest = text[hit.end() : hit.end() + _LONGEST]
                 for pattern in (_QUOTED, _BARE, *([_TO_TAG] if text.startswith("<") else [])):
@@ -118,14 +157,22 @@ class NamingColumn:
         return list(found) if seen else None
 
 
-def readings(columns: Sequence[NamingColumn], text: str, orders: Sequence[Order]) -> Iterator[tuple[str, ...]]:
+def readings(columns: Sequence[NamingColumn], text: str, layout: Layout | None) -> Iterator[tuple[str, ...]]:
     """What a text may say in all columns together: at most one of them is not at its place."""
-    told = [column.told(text, orders) for column in columns]
+    return _together([column.told(text, layout) for column in columns])
+
+
+def readings_of_cells(columns: Sequence[NamingColumn], texts: Mapping[str, str | None]) -> Iterator[tuple[str, ...]]:
+    """What the cells of a record may say in all columns together, where some of them cannot be read. `texts`: the cells by column."""
+    return _together([column.told_by_cell(texts.get(column.name) or "") for column in columns])
+
+
+def _together(told: Sequence[Told]) -> Iterator[tuple[str, ...]]:
     if prod(max(len(one.placed), 1) for one in told) > _MOST_READINGS:
         told = [Told(one.placed[: int(_MOST_READINGS ** (1 / len(told)))], one.anywhere) for one in told]
     seen = set[tuple[str, ...]]()
     for number in range(len(told)):
-        parts = [one.anywhere if at == number else one.placed for at, one in enumerate(told)]
+        parts = [one.anywhere or one.placed if at == number else one.placed for at, one in enumerate(told)]
         for reading in islice(product(*parts), _MOST_READINGS):
             if reading not in seen:
                 seen.add(reading)
@@ -141,16 +188,37 @@ def typed(columns: Sequence[NamingColumn], found: Sequence[tuple[str, ...]]) -> 
     return pa.table(rows).filter(can_be_read)
 
 
-def _cells(text: str, delimiter: str) -> list[str]:
-    """The cells of a record of CSV."""
-    with suppress(csv.Error):
-        return next(csv.reader([text], delimiter=delimiter), [])
-    return text.split(delimiter)
+def _members(text: str) -> Iterator[tuple[str, str]]:
+    """The values of the members of a JSON object that may be broken, each with the names that lead to it. Values in arrays are none."""
+    path, waits, last = list[str](), False, ""
+    open_ = list[str]()
+    for token in _TOKEN.finditer(text):
+        string, sign, bare = token.groups()
+        match sign:
+            case "{" | "[":
+                open_.append(sign)
+                path, waits = [*path, last if len(open_) > 1 else ""], False
+                last = ""
+            case "}" | "]" if open_:
+                open_.pop()
+                path, waits, last = path[:-1], False, ""
+            case ":":
+                waits = True
+            case ",":
+                waits, last = False, ""
+            case None:
+                word = string if string is not None else bare
+                if waits and "[" not in open_:
+                    yield ".".join([*path[1:], last]), word
+                    waits = False
+                elif not waits:
+                    last = word
 
 
-def _words(text: str) -> list[str]:
+def _words(text: str, layout: Layout | None) -> list[str]:
     """What may be a value in a text."""
-    parts = [part for separator in _SEPARATORS for part in re.split(separator, text)]
+    separators = _SEPARATORS if layout is None else (*_SEPARATORS, re.escape(layout.delimiter), f"[{re.escape(layout.delimiter + layout.quote)}]", re.escape(layout.quote))
+    parts = [part for separator in separators for part in re.split(separator, text)]
     words = [one for part in (*parts, *re.split(r"\s+", re.sub(r"[\"']", " ", text))) for one in (part, part.strip()) if one]
     return list(dict.fromkeys(words))[:_MOST_WORDS]
 

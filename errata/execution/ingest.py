@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from changelog.lazy_imports import F
@@ -12,6 +13,7 @@ from changelog.ops import weight
 from errata.core.failures import StorageFailed
 from errata.erasure.kept_out import KeptOut
 from errata.erasure.nameless import nameless_keys
+from errata.erasure.unread_records import Layout, LayoutOf
 from errata.execution.epoch import Epoch
 from errata.execution.guards import MAX_RETRACT_SHARE, guard, guard_scopes
 from errata.execution.local_copies import Copies
@@ -152,7 +154,7 @@ def ingest(
     )  # fmt: skip
     _warn_of(warn, _overwritten(intake))
     made = _read(intake) if prior is None or not source.rebuilt else _read_again(source, intake, prior, before or {}, anew=anew)
-    made, out = (made, None) if kept_out is None else kept_out.left_out(made, lambda: _cell_orders(files, changes), warn)
+    made, out = (made, None) if kept_out is None else kept_out.left_out(made, _layouts(files, changes), warn)
     delta = _accepted(_store(writer, source.node, made), made)
     if judge is not None:
         judge(delta, made)
@@ -229,9 +231,15 @@ def _remarks(operator: SourceNode, texts_of: Callable[[FileRecord], Sequence[str
             yield from (f"source '{operator.name}': {record.path}: {text}" for text in texts_of(record))
 
 
-def _cell_orders(files: FileReader, changes: FileChanges) -> Sequence[Sequence[str]]:
-    """The orders of columns that the files of a source have; none where cells have no places."""
-    return list(dict.fromkeys(files.cell_order(record) for record in changes.now if record.present)) if files.reader.delimited else ()
+def _layouts(files: FileReader, changes: FileChanges) -> LayoutOf:
+    """Gives how a file of the source has its records as cells; a file is opened when it is first asked for."""
+    records = {record.path: record for record in changes.now if record.present} if files.reader.delimited else {}
+
+    @cache
+    def layout(path: str) -> Layout | None:
+        return Layout(files.cell_order(records[path]), *files.reader.separators) if path in records else None
+
+    return layout
 
 
 def _with_columns_that_stand(source: SourceFiles, records: Sequence[FileRecord], delta: NodeDelta, *, first: bool) -> tuple[FileRecord, ...]:

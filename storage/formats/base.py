@@ -350,6 +350,11 @@ class Reader(Generic[OptionsT]):
         """The names of a file's columns as the cells of each record follow each other. Only for `delimited` formats. Raises InputError."""
         return ()
 
+    @property
+    def separators(self) -> tuple[str, str]:
+        """What is between cells, and what is around them. Only for `delimited` formats."""
+        return ",", '"'
+
     def split(self, data: Buffer, name: str, target: int = CHUNK_BYTES) -> list[Range]:
         """Ranges of about `target` bytes that together are the file; one range where the file cannot be cut. Raises InputError."""
         return [Range(0, len(data))]

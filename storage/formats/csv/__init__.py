@@ -50,6 +50,11 @@ class CsvReader(Reader[CsvReadOptions]):
     def cell_order(self, data: Buffer, name: str) -> tuple[str, ...]:
         return header_of(self.options, data, name).names
 
+    @property
+    @override
+    def separators(self) -> tuple[str, str]:
+        return self.options.delimiter, self.options.quote_char
+
     @override
     def split(self, data: Buffer, name: str, target: int = CHUNK_BYTES) -> list[Range]:
         return ranges_of(self.options, data, name, target)
