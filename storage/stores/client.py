@@ -36,6 +36,7 @@ T = TypeVar("T")
 Trouble = Literal["missing", "changed", "expired", "again", "other"]
 _STATUS = re.compile(r"status code: (\d{3})([A-Za-z -]*)")
 _CODE = re.compile(r"<Code>(\w+)</Code>")
+_NO_BUCKET: Final = {"NoSuchBucket": "there is no such bucket", "ContainerNotFound": "there is no such container"}
 _EXPIRED = ("ExpiredToken", "TokenRefreshRequired", "RequestExpired", "InvalidToken")
 
 
@@ -152,7 +153,10 @@ class Bucket:
         """
         tag, _, version = over.partition(" ")
         mode: Any = "create" if absent else {"e_tag": tag} | ({"version": version} if version else {}) if over else "overwrite"
-        made = self._asked(key, lambda client: obstore.put(client, key, body, mode=mode, use_multipart=False))
+        try:
+            made = self._asked(key, lambda client: obstore.put(client, key, body, mode=mode, use_multipart=False))
+        except FileNotFoundError:
+            raise StoreFailed(self._place(key), "there is no such bucket") from None
         return Facts(key, len(body), _quoted(made["e_tag"]), 0.0, made["version"] or "").identity
 
     def upload(self, key: str, file: Path, content: str, *, absent: bool) -> None:
@@ -294,8 +298,8 @@ def _understood(error: Exception) -> tuple[Trouble, str]:
     said = f"{status[1]}{status[2].rstrip()}{f' ({code[1]})' if code else ''}" if status else "so"
     if any(word in text for word in _EXPIRED):
         return "expired", f"the credentials have expired: the store says {said}"
-    if code is not None and code[1] == "NoSuchBucket":
-        return "other", "there is no such bucket"
+    if code is not None and code[1] in _NO_BUCKET:
+        return "other", _NO_BUCKET[code[1]]
     kinds = obstore.exceptions
     if isinstance(error, FileNotFoundError):
         return "missing", ""
