@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -20,7 +21,7 @@ from operators.core.config import Strict
 class TableFile(Strict):
     """A file beside a case file, in place of a table in it."""
 
-    file: str = Field(description="The file, relative to the case file: .csv with a header and commas, .json, .jsonl, .ndjson or .parquet.")
+    file: str = Field(description="The file, relative to the case file, maybe in another folder: .csv with a header and commas, .json, .jsonl, .ndjson or .parquet.")
 
 
 Written = str | Sequence[Row] | TableFile
@@ -28,7 +29,7 @@ Written = str | Sequence[Row] | TableFile
 
 
 def table_of(written: Written, beside: Path) -> Table:
-    """Return a table of a case as texts. An empty cell of CSV is null.
+    """Return a table of a case as texts. An empty cell of CSV is null, and a blank line is no record.
 
     Args:
         written: The table.
@@ -47,6 +48,8 @@ def table_of(written: Written, beside: Path) -> Table:
         return read(path)
     except OSError as error:
         raise Usage(f"the file {name} of a case cannot be read: {error.strerror or error}") from error
+    except RecursionError as error:
+        raise Usage(f"the file {name} of a case holds no rows: its values are nested too deeply") from error
     except (ValueError, csv.Error, pa.ArrowException) as error:
         raise Usage(f"the file {name} of a case holds no rows: {error}") from error
 
@@ -60,19 +63,45 @@ def _of_csv(path: Path) -> Table:
     wrong = next((number for number, row in enumerate(rows, 1) if len(row) != len(names)), None)
     if wrong is not None:
         raise ValueError(f"record {wrong} has {len(rows[wrong - 1])} cells, its header {len(names)}")
+    _once(names)
     return Table(names, [[text or None for text in row] for row in rows])
 
 
 def _of_json(path: Path) -> Table:
-    return _of_maps(json.loads(path.read_text("utf-8-sig"), parse_float=Decimal))
+    return _of_maps(_value(path.read_text("utf-8-sig")))
 
 
 def _of_lines(path: Path) -> Table:
-    return _of_maps([json.loads(line, parse_float=Decimal) for line in path.read_text("utf-8-sig").splitlines() if line.strip()])
+    lines = path.read_bytes().decode("utf-8-sig").split("\n")
+    return _of_maps([_value_of_line(line, number) for number, line in enumerate(lines, 1) if line.strip(" \t\r")])
+
+
+def _value_of_line(line: str, number: int) -> Any:
+    try:
+        return _value(line)
+    except ValueError as error:
+        raise ValueError(f"line {number}: {error}") from error
+
+
+def _value(text: str) -> Any:
+    return json.loads(text, parse_float=Decimal, object_pairs_hook=_object)
+
+
+def _object(members: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    _once([name for name, _ in members])
+    return dict(members)
 
 
 def _of_parquet(path: Path) -> Table:
+    _once(pq.read_schema(path).names)
     return _of_maps(pq.read_table(path).to_pylist())
+
+
+def _once(names: Sequence[str]) -> None:
+    """Raise ValueError for a name that comes twice."""
+    if len(set(names)) < len(names):
+        twice = next(name for name, count in Counter(names).items() if count > 1)
+        raise ValueError(f"it has the column '{twice}' twice; give each column a name of its own")
 
 
 def _of_maps(rows: Any) -> Table:

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
@@ -20,8 +21,9 @@ from hypothesis import strategies as st
 
 from errata.cases.case_run import CaseRun
 from errata.cases.plugin import PipelineCase
+from errata.cases.table_files import TableFile, table_of
 from errata.cases.tables import Table, differences, read_table
-from errata.core.failures import Exit
+from errata.core.failures import Exit, Usage
 from tests.support.examples import examples
 from tests.support.pipelines import Folder, command, standing_in
 
@@ -140,9 +142,45 @@ def test_a_source_of_a_database_takes_the_rows_of_a_file(name: str, folder: Fold
     assert (code, told.splitlines()[-1]) == (0, "1 case, 0 failed"), told + wrong
 
 
+@pytest.mark.parametrize("name", ["rows.json", "rows.jsonl", "rows.csv", "rows.parquet"])
+@given(st.lists(st.text(min_size=1, max_size=5) | st.just("a\u2028b\x85c\x1cd"), min_size=1, max_size=4))
+@examples(40)
+def test_texts_of_a_file_come_whole(name: str, texts: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file, rows = Path(folder, name), [{"id": text} for text in texts]
+        if name == "rows.parquet":
+            pq.write_table(pa.Table.from_pylist(rows), file)
+        elif name == "rows.csv":
+            file.write_bytes("\r\n".join(["id", *('"' + text.replace('"', '""') + '"' for text in texts)]).encode())
+        else:
+            lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+            file.write_bytes((f"[{','.join(lines)}]" if name == "rows.json" else "\n".join(lines)).encode())
+        assert table_of(TableFile(file=name), Path(folder)) == Table(["id"], [[text] for text in texts])
+
+
+def test_a_parquet_file_has_each_column_once(tmp_path: Path) -> None:
+    pq.write_table(pa.table([pa.array([1]), pa.array([2])], names=["id", "id"]), tmp_path / "rows.parquet")
+    with pytest.raises(Usage, match="the column 'id' twice"):
+        table_of(TableFile(file="rows.parquet"), tmp_path)
+
+
+def test_a_null_of_a_single_csv_column_is_in_quotes_and_a_blank_line_is_no_record(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text('id\n1\n\n""\n2\n\n')
+    assert table_of(TableFile(file="rows.csv"), tmp_path) == Table(["id"], [["1"], [None], ["2"]])
+
+
+def test_a_file_may_be_in_another_folder(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("id\n1\n")
+    (tmp_path / "cases").mkdir()
+    for place in ("../rows.csv", str(tmp_path / "rows.csv")):
+        assert table_of(TableFile(file=place), tmp_path / "cases") == Table(["id"], [["1"]])
+
+
 @pytest.mark.parametrize(("name", "text", "told"), [
     ("none.csv", None, "cannot be read"), ("rows.txt", "id\n", "known format"), ("rows.csv", "", "no line with the names"), ("rows.csv", "id,amount\n1\n", "record 1 has 1 cells"),
     ("rows.json", "{", "holds no rows"), ("rows.json", '{"id": 1}', "holds no rows"), ("rows.parquet", "PAR1", "holds no rows"), ("rows.csv", 'id\n"a', "holds no rows"),
+    ("rows.csv", "id,id\n1,2\n", "the column 'id' twice"), ("rows.json", '[{"id": 1, "id": 2}]', "the column 'id' twice"), ("rows.jsonl", '{"id": 1}\n\n{"id": }\n', "line 3: Expecting value"),
+    ("rows.json", "[" * 200_000, "nested too deeply"), ("rows.ndjson", '{"id": ' * 200_000, "nested too deeply"),
 ])  # fmt: skip
 def test_a_file_without_rows_says_why(name: str, text: str | None, told: str, folder: Folder) -> None:
     folder.write("errata.toml", CONNECTIONS)
