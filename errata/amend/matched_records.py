@@ -21,8 +21,10 @@ from errata.erasure.values import as_frame
 from errata.inspect.snapshot import predicate
 from errata.inspect.why import value_is
 from errata.plan.plan import Node
+from errata.state.node_tables import stored_rows
 from errata.state.run_state import RunState
 from operators.core.evaluate import prepare
+from operators.source.events.columns import CORRECTS, PATCHES, STANDS
 from operators.source.node import SourceNode
 from operators.source.row_layout import REJECT_TAG
 from storage.delta.scrubbing import superseded_rows
@@ -96,13 +98,25 @@ class Meant:
             return Matched(ErasedKeys(frozenset()), none, frozenset(), none)
         rows = self.chosen(table.read(self.run.engine, at=self.run.epoch - 1)).select(*IDENTITY)
         found = gathered([as_frame(self.run.engine.to_arrow(rows))]).select(*IDENTITY)
-        bare = bare_keys(found["_key"]).unique()
+        remembered = self._remembered()
+        bare = pl.concat([bare_keys(found["_key"]), pl.Series("key", [*remembered], dtype=pl.Binary)]).unique()
         every = gathered(part.filter(bare_keys(part["_key"]).is_in(bare.implode())) for part in op_rows(table)).select(*IDENTITY)
         by_key, by_image = every.filter(_named(every, keyed=keyed)), found.filter(~_named(found, keyed=keyed))
-        keys = ErasedKeys(frozenset(map(bytes, bare_keys(by_key["_key"])))).union(of_images(by_image, every.filter(~_named(every, keyed=keyed))))
+        keys = ErasedKeys(remembered | {*map(bytes, bare_keys(by_key["_key"]))}).union(of_images(by_image, every.filter(~_named(every, keyed=keyed))))
         ours = gathered([by_key, by_image]).select(*IDENTITY)
         live = live_of(every).join(ours, IDENTITY, "semi") if every.height else every
         return Matched(keys, ours, frozenset(map(bytes, live["_key"])), self._older(keyed=keyed))
+
+    def _remembered(self) -> frozenset[bytes]:
+        """The keys of events that are meant by their values: they may have come and gone within a run, so that no row had them. What a retraction says is no row's."""
+        table = self.run.tables.state(self.node.name)
+        if not cast("SourceNode", self.node.operator).has_memory or not table.exists():
+            return frozenset()
+        rows = stored_rows(self.run.engine, table, at=self.run.epoch - 1).as_frame()
+        if not {"_of", "_does", "_error", *self.node.operator.output.data} <= {*rows.columns}:
+            return frozenset()
+        said = self.chosen(rows.where(F.col("_does").isin(STANDS, CORRECTS, PATCHES) & F.col("_error").isNull()))
+        return frozenset(self.run.engine.to_arrow(said.select("_of").distinct()).column("_of").to_pylist())
 
     def _older(self, *, keyed: bool) -> pl.DataFrame:
         """The op rows that only older versions of the table have: of keyed records all rows of their keys."""

@@ -26,6 +26,7 @@ from errata.state.triage_events import TRIAGE
 from operators.corrections.operator import Corrections
 from operators.output.booked import BookedOutput
 from operators.output.history import HistoryOutput
+from operators.source.events.known_records import TIMES, WHOSE
 from operators.source.node import SourceNode
 from storage.delta.changelog_table import ChangelogTable
 from storage.delta.scrubbing import Change
@@ -84,6 +85,8 @@ class Scrub:
     """The decisions about dead letters that hold for an entry. The others about records of erased sources leave."""
     tables: dict[str, TableScrub] = field(default_factory=dict)
     _remembered: dict[str, RememberedEvents] = field(default_factory=dict)
+    _digests: dict[str, set[str]] = field(default_factory=dict)
+    """By source that asks a database the digests of erased records."""
     _dry: bool = False
     _salt: str = field(default_factory=lambda: token_hex(16))
 
@@ -162,6 +165,8 @@ class Scrub:
                     kept = rows.join(self.tables[path].gone, IDENTITY, "anti")
                     self.values.without(self.values.found_in(kept))
         for name, memory in self._remembered.items():
+            if memory.source.config.asks:
+                self._digests[name] = {*memory.rejects["_file"]}
             if f"state/{name}" in self.paths and self.table(f"state/{name}").exists():
                 for rows in op_rows(self.table(f"state/{name}")):
                     self._share_memory(rows, memory)
@@ -169,6 +174,8 @@ class Scrub:
     def _share_memory(self, rows: pl.DataFrame, memory: RememberedEvents) -> None:
         """What a source remembers of other records is theirs too: their values, and their keys and versions as bytes."""
         which = memory.sorted(rows)
+        if memory.source.name in self._digests and "_does" in rows.columns:
+            self._digests[memory.source.name] |= {*rows.filter(which.leave | which.lent)["_file"]}
         self.values.without(self.values.found_in(rows.filter(which.others), skip=FIELDS))
         for name in ("_key", "_of", "_ref", "_version"):
             if name in rows.columns:
@@ -330,14 +337,14 @@ class Scrub:
     def _memory_change(self, path: str, node: Node) -> Change:
         """Of a source's memory the events of erased records leave. Others stay: messages of theirs lose the erased values, and what the erased records did to others has no values."""
         found, erased = self.tables.setdefault(path, TableScrub(gathered(()), gathered(()))), self.keys[node.name]
-        memory = self._remembered.get(node.name)
+        memory, digests = self._remembered.get(node.name), pl.Series([*self._digests.get(node.name, ())], dtype=pl.String).implode()
 
         def change(stored: pa.Table) -> pa.Table:
             rows = as_frame(stored)
             no = pl.repeat(False, rows.height, eager=True)
             which = memory.sorted(rows) if memory is not None else Sorted(no, no, no, are_events(rows))
-            leaves = which.leave | (~are_events(rows) & self._tells(rows, erased)) | (which.others & self._named_by_file(rows))
-            told, quoted = self._blanked_events(without_values(rows, which), which.others)
+            leaves = which.leave | (~are_events(rows) & self._tells(rows, erased, digests)) | (which.others & self._named_by_file(rows))
+            told, quoted = self._blanked_events(without_values(rows, which), which, asks=node.name in self._digests)
             touched = (which.lent | which.widowed | quoted) & ~leaves
             if not leaves.any() and not touched.any():
                 return stored
@@ -350,25 +357,28 @@ class Scrub:
 
         return change
 
-    def _tells(self, rows: pl.DataFrame, erased: ErasedKeys) -> pl.Series:
+    def _tells(self, rows: pl.DataFrame, erased: ErasedKeys, digests: pl.Series) -> pl.Series:
         """Which rows of a source's memory, that are no events, say something of erased records."""
         holds = pl.repeat(False, rows.height, eager=True)
-        for name in ("_key", "_of") if erased else ():
+        for name in ("_key", "_of", WHOSE) if erased else ():
             if name in rows.columns:
                 holds = holds | erased.matched(rows[name]).is_not_null()
+        if TIMES in rows.columns:
+            holds = holds | (rows[TIMES].is_not_null() & rows[_FILE].is_in(digests).fill_null(value=False))
         for column in rows:
             if column.name != EPOCH:
                 holds = holds | self.values.holding(column, whole=False)
         return holds
 
-    def _blanked_events(self, rows: pl.DataFrame, others: pl.Series) -> tuple[pl.DataFrame, pl.Series]:
-        """Remembered events whose messages and file names have no erased value, and which ones had any."""
+    def _blanked_events(self, rows: pl.DataFrame, which: Sorted, *, asks: bool) -> tuple[pl.DataFrame, pl.Series]:
+        """Remembered events whose messages and file names have no erased value, and which ones had any. `asks`: their files are digests of records."""
         touched = pl.repeat(False, rows.height, eager=True)
-        for name in ("_error", "_shown", "_anchor", _FILE):
-            holds = self.values.holding(rows[name], whole=False) & others if name in rows.columns else touched
-            if name not in rows.columns or not holds.any():
+        for name in (one for one in ("_error", "_shown", "_anchor", _FILE) if one in rows.columns):
+            digest = name == _FILE and asks
+            holds = which.lent if digest else self.values.holding(rows[name], whole=False) & which.others
+            if not holds.any():
                 continue
-            other = self.file_name if name in (_FILE, "_anchor") else self.values.blanked
+            other = self._other_digest if digest else self.file_name if name in (_FILE, "_anchor") else self.values.blanked
             names = {text: other(text) for text in rows.filter(holds)[name].unique()}
             if name == _FILE and "_of" in rows.columns:  # an event that is kept by itself has the name of its file in its key
                 keys = [key.replace(file.encode(), names[file].encode(), 1) if hit else key for key, file, hit in zip(rows["_key"], rows[name], holds, strict=True)]
@@ -376,6 +386,10 @@ class Scrub:
             rows = rows.with_columns(pl.when(holds).then(pl.col(name).replace(names)).otherwise(name).alias(name))
             touched = touched | holds
         return rows, touched
+
+    def _other_digest(self, digest: str) -> str:
+        """Another digest in the place of an erased record's, which no values have."""
+        return sha256((self._salt + digest).encode()).hexdigest()
 
     def _keep(self, path: str, choose: Callable[[pl.DataFrame], pl.DataFrame]) -> None:
         """Let rows leave a table that is no changelog."""

@@ -25,7 +25,7 @@ from operators.source.diff.sides import image_hash
 from operators.source.diff.table_rows import BASE, COPY, HASH, REJECTED, TableRows, compared_whole, op_rows
 from operators.source.events.deliveries import Delivery
 from operators.source.events.ingest import delta_of
-from operators.source.events.known_records import DIGEST, NTH, KnownRecords
+from operators.source.events.known_records import DIGEST, NTH, WHOSE, KnownRecords
 from operators.source.events.marking import Marks, events_of
 from operators.source.file_changes import Part
 from operators.source.request import IngestRequest, IngestResult
@@ -328,7 +328,8 @@ def _in_order(one: AnswerRows, rows: DataFrame) -> DataFrame:
 def _unread(one: AnswerRows, rows: DataFrame) -> tuple[DataFrame, KnownRecords]:
     """The records that the last answer did not have, and what is to be remembered of this one."""
     request, engine = one.request, one.request.engine
-    told = rows.withColumn(DIGEST, F.sha2(F.concat(F.col("_sequence"), F.coalesce(F.col("_error"), F.lit(""))), 256))
+    whose = key_column([(column(name), kind) for name, kind in request.source.identity])
+    told = rows.withColumns({DIGEST: F.sha2(F.concat(F.col("_sequence"), F.coalesce(F.col("_error"), F.lit(""))), 256), WHOSE: whose})
     again = F.lit(True) if request.config.merge.cursor is None else _may_come_again(one)
     alone = request.rebuilt or request.prior is None
     known = KnownRecords.of(told, again, None if alone else request.memory, engine)

@@ -27,6 +27,8 @@ NTH: Final = "_nth"
 TIMES: Final = "_times"
 """How often the last answer had a record. Only rows of known records have it."""
 _AGAIN: Final = "_again"
+WHOSE: Final = "_whose"
+"""The key of a known record: an erasure takes out what is known of its records, as a digest tells whoever guesses the values."""
 _MARK: Final = b"\xfd"
 """The first byte under which known records are kept, beside what is kept of keys."""
 
@@ -53,20 +55,21 @@ class KnownRecords:
         """Compare the records of an answer with the known ones.
 
         Args:
-            rows: The records, with `DIGEST`.
+            rows: The records, with `DIGEST` and `WHOSE`.
             again: Whether the next run asks for a record again.
             memory: What the source keeps; None where the answer counts alone.
             engine: The engine of the run.
         """
-        now = rows.groupBy(DIGEST).agg(F.count(F.lit(1)).alias("_is"), F.max(again.cast("int")).alias(_AGAIN))
+        now = rows.groupBy(DIGEST).agg(F.count(F.lit(1)).alias("_is"), F.max(again.cast("int")).alias(_AGAIN), F.first(WHOSE).alias(WHOSE))
         now = now.withColumn(_AGAIN, F.col(_AGAIN) == 1)
         kept = None if memory is None else memory.rows()
         if kept is None or TIMES not in kept.columns:
             both = now.withColumns({"_was": F.lit(None).cast("bigint"), "_asked": F.lit(False)})
         else:
-            known = latest(kept.where(F.col(TIMES).isNotNull()).select("_key", "_epoch", "_file", TIMES, _AGAIN))
-            before = known.select(F.col("_file").alias(DIGEST), F.col(TIMES).alias("_was"), F.col(_AGAIN).alias("_asked"))
-            both = before.join(now, DIGEST, "full").withColumn("_asked", F.coalesce("_asked", F.lit(False)))
+            whose = F.col(WHOSE) if WHOSE in kept.columns else F.lit(None).cast("binary")
+            known = latest(kept.where(F.col(TIMES).isNotNull()).select("_key", "_epoch", "_file", TIMES, _AGAIN, whose.alias("_owner")))
+            before = known.select(F.col("_file").alias(DIGEST), F.col(TIMES).alias("_was"), F.col(_AGAIN).alias("_asked"), "_owner")
+            both = before.join(now, DIGEST, "full").withColumns({"_asked": F.coalesce("_asked", F.lit(False)), WHOSE: F.coalesce(WHOSE, "_owner")}).drop("_owner")
         both = both.withColumn(_AGAIN, F.coalesce(_AGAIN, F.lit(False)))
         moved = both.where(F.col("_was").isNull() | (_times() != F.col("_was")) | (F.col(_AGAIN) != F.col("_asked")))
         most = engine.limits.driver_rows
@@ -87,14 +90,14 @@ class KnownRecords:
     def kept(self, like: DataFrame | None = None) -> DataFrame:
         """What the source keeps of them. `like`: other rows that it keeps, whose columns these get too."""
         key = F.concat(F.lit(_MARK), F.col(DIGEST).cast("binary"))
-        told = {"_key": key, "_file": F.col(DIGEST), TIMES: _times(), _AGAIN: F.col(_AGAIN)}
+        told = {"_key": key, "_file": F.col(DIGEST), TIMES: _times(), _AGAIN: F.col(_AGAIN), WHOSE: F.col(WHOSE)}
         others = [] if like is None else [F.lit(None).cast(field.dataType).alias(field.name) for field in like.schema.fields if field.name not in told]
         return self.moved.where(F.col("_was").isNotNull() | F.col(_AGAIN)).select(*(value.alias(name) for name, value in told.items()), *others)
 
     @staticmethod
     def beside(rows: DataFrame) -> DataFrame:
         """Other rows that the source keeps, with the columns of known records."""
-        return rows.withColumns({TIMES: F.lit(None).cast("bigint"), _AGAIN: F.lit(None).cast("boolean")})
+        return rows.withColumns({TIMES: F.lit(None).cast("bigint"), _AGAIN: F.lit(None).cast("boolean"), WHOSE: F.lit(None).cast("binary")})
 
     def gone(self) -> DataFrame:
         """The keys (`_key`) that rejects of records have which the answer was to have, and has no more."""
