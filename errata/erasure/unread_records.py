@@ -37,6 +37,7 @@ _TO_TAG: Final = r"([^<]*)"
 _LONGEST: Final = 10_000
 """Characters behind a name in which its value is looked for."""
 
+_ARRAY: Final = "["
 _TOKEN: Final = re.compile(r"\"((?:[^\"\\]|\\.)*)(?:\"|$)|([{}\[\],:])|([^\s{}\[\],:\"]+)")
 """A string, a sign or a bare word of JSON that may be broken."""
 
@@ -190,29 +191,20 @@ def typed(columns: Sequence[NamingColumn], found: Sequence[tuple[str, ...]]) -> 
 
 def _members(text: str) -> Iterator[tuple[str, str]]:
     """The values of the members of a JSON object that may be broken, each with the names that lead to it. Values in arrays are none."""
-    path, waits, last = list[str](), False, ""
-    open_ = list[str]()
+    path, name, waits = list[str](), "", False
     for token in _TOKEN.finditer(text):
         string, sign, bare = token.groups()
-        match sign:
-            case "{" | "[":
-                open_.append(sign)
-                path, waits = [*path, last if len(open_) > 1 else ""], False
-                last = ""
-            case "}" | "]" if open_:
-                open_.pop()
-                path, waits, last = path[:-1], False, ""
-            case ":":
-                waits = True
-            case ",":
-                waits, last = False, ""
-            case None:
-                word = string if string is not None else bare
-                if waits and "[" not in open_:
-                    yield ".".join([*path[1:], last]), word
-                    waits = False
-                elif not waits:
-                    last = word
+        if sign is None:
+            word = bare if string is None else string
+            if waits and _ARRAY not in path:
+                yield ".".join([*path[1:], name]), word
+            name, waits = name if waits else word, False
+        else:
+            if sign in "{[":
+                path.append(_ARRAY if sign == _ARRAY else name)
+            elif sign in "}]":
+                path = path[:-1]
+            name, waits = (name, True) if sign == ":" else ("", False)
 
 
 def _words(text: str, layout: Layout | None) -> list[str]:
