@@ -113,10 +113,10 @@ class Meant:
         if not cast("SourceNode", self.node.operator).has_memory or not table.exists():
             return frozenset()
         rows = stored_rows(self.run.engine, table, at=self.run.epoch - 1).as_frame()
-        if not {"_of", "_does", "_error", *self.node.operator.output.data} <= {*rows.columns}:
+        if not {"__of", "__does", "_error", *self.node.operator.output.data} <= {*rows.columns}:
             return frozenset()
-        said = self.chosen(rows.where(F.col("_does").isin(STANDS, CORRECTS, PATCHES) & F.col("_error").isNull()))
-        return frozenset(self.run.engine.to_arrow(said.select("_of").distinct()).column("_of").to_pylist())
+        said = self.chosen(rows.where(F.col("__does").isin(STANDS, CORRECTS, PATCHES) & F.col("_error").isNull()))
+        return frozenset(self.run.engine.to_arrow(said.select("__of").distinct()).column("__of").to_pylist())
 
     def _older(self, *, keyed: bool) -> pl.DataFrame:
         """The op rows that only older versions of the table have: of keyed records all rows of their keys."""

@@ -27,7 +27,7 @@ _LABEL: Final = 7
 
 def are_events(rows: pl.DataFrame) -> pl.Series:
     """Which rows of a source's memory are events; others are known records or scopes."""
-    return rows["_does"].is_not_null() if "_does" in rows.columns else pl.repeat(False, rows.height, eager=True)
+    return rows["__does"].is_not_null() if "__does" in rows.columns else pl.repeat(False, rows.height, eager=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +78,14 @@ class RememberedEvents:
         no = pl.repeat(False, rows.height, eager=True)
         if not self.erased or not events.any():
             return Sorted(no, no, no, events)
-        named = rows["_of"] if "_of" in rows.columns else rows["_key"]
+        named = rows["__of"] if "__of" in rows.columns else rows["_key"]
         placed, standing = self._placed(rows)
         wrong = rows["_error"].is_not_null() if "_error" in rows.columns else no
-        undoes = rows["_does"].is_in([GOES, PATCHES])
+        undoes = rows["__does"].is_in([GOES, PATCHES])
         leave = events & (self._is_erased(named) | (placed & (wrong | standing | ~undoes)))
         lent = events & ~leave & (placed | self._is_erased(self._own(rows)))
         others = events & ~leave & ~lent
-        widowed = others & (rows["_part"] == 2) & self._is_erased(rows["_ref"]) if "_ref" in rows.columns else no
+        widowed = others & (rows["__part"] == 2) & self._is_erased(rows["__ref"]) if "__ref" in rows.columns else no
         return Sorted(*(one.fill_null(value=False) for one in (leave, lent, widowed, others)))
 
     def _is_erased(self, keys: pl.Series) -> pl.Series:
@@ -95,13 +95,13 @@ class RememberedEvents:
 
     def _own(self, rows: pl.DataFrame) -> pl.Series:
         """The key of the record of each event that acts on another one; null for others."""
-        if "_of" not in rows.columns:
+        if "__of" not in rows.columns:
             return pl.repeat(None, rows.height, dtype=pl.Binary, eager=True)
-        halves = rows.select(pl.when(pl.col("_part") == 1).then("_ref"))["_ref"]
+        halves = rows.select(pl.when(pl.col("__part") == 1).then("__ref"))["__ref"]
         names, kinds = zip(*self.source.identity, strict=True)
         if not self.source.config.merge.of or not {*names} <= {*rows.columns}:
             return halves
-        whole = rows.with_row_index("__at").filter(pl.col("_does") == GOES, pl.col("_part") == 0).drop_nulls(names)
+        whole = rows.with_row_index("__at").filter(pl.col("__does") == GOES, pl.col("__part") == 0).drop_nulls(names)
         keys = [encode_key(values, kinds) for values in whole.select(names).iter_rows()]
         return halves.scatter(whole["__at"], pl.Series(keys, dtype=pl.Binary)) if keys else halves
 
@@ -109,7 +109,7 @@ class RememberedEvents:
         """Which events are records that were erased as rejects, by their places and values; and which ones were rejects until the erasure."""
         no = pl.repeat(False, rows.height, eager=True)
         data = [name for name in self.source.output.data if name in rows.columns and name in self.rejects.columns and not rows.schema[name].is_nested()]
-        if not self.rejects.height or "_of" not in rows.columns:
+        if not self.rejects.height or "__of" not in rows.columns:
             return no, no
         known = self.rejects.select("_file", "_row", *(pl.col(name).cast(rows.schema[name], strict=False) for name in data), "_error").unique()
         events = rows.select("_file", "_row", *data, "_error")
@@ -128,8 +128,8 @@ def _place(key: bytes) -> tuple[str, int]:
 def without_values(rows: pl.DataFrame, which: Sorted) -> pl.DataFrame:
     """Events without what they hold of erased records: lent ones without their values, and both kinds of halves for themselves."""
     alone = which.lent | which.widowed
-    told: dict[str, object] = {"_ref": None, "_shown": None, "_part": 0}
-    lent = {**dict.fromkeys(name for name in rows.columns if name not in FIELDS), "_error": None, "_expects": False, "_quiet": True}
+    told: dict[str, object] = {"__ref": None, "__shown": None, "__part": 0}
+    lent = {**dict.fromkeys(name for name in rows.columns if name not in FIELDS), "_error": None, "__expects": False, "__quiet": True}
     changed = {**{name: (alone, value) for name, value in told.items()}, **{name: (which.lent, value) for name, value in lent.items()}}
     return rows.with_columns(
         pl.when(~mask).then(pl.col(name)).otherwise(pl.lit(value, dtype=rows.schema[name])).alias(name) for name, (mask, value) in changed.items() if name in rows.columns

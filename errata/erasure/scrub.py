@@ -174,12 +174,12 @@ class Scrub:
     def _share_memory(self, rows: pl.DataFrame, memory: RememberedEvents) -> None:
         """What a source remembers of other records is theirs too: their values, and their keys and versions as bytes."""
         which = memory.sorted(rows)
-        if memory.source.name in self._digests and "_does" in rows.columns:
+        if memory.source.name in self._digests and "__does" in rows.columns:
             self._digests[memory.source.name] |= {*rows.filter(which.leave | which.lent)["_file"]}
         self.values.without(self.values.found_in(rows.filter(which.others), skip=FIELDS))
-        for name in ("_key", "_of", "_ref", "_version"):
+        for name in ("_key", "__of", "__ref", "__version"):
             if name in rows.columns:
-                kept = rows.filter(which.others if name == "_ref" else which.others | which.lent)
+                kept = rows.filter(which.others if name == "__ref" else which.others | which.lent)
                 self.values.without(self.values.found_in_keys(kept[name]))
 
     def _look_behind(self, path: str, node: Node) -> None:
@@ -360,7 +360,7 @@ class Scrub:
     def _tells(self, rows: pl.DataFrame, erased: ErasedKeys, digests: pl.Series) -> pl.Series:
         """Which rows of a source's memory, that are no events, say something of erased records."""
         holds = pl.repeat(False, rows.height, eager=True)
-        for name in ("_key", "_of", WHOSE) if erased else ():
+        for name in ("_key", "__of", WHOSE) if erased else ():
             if name in rows.columns:
                 holds = holds | erased.matched(rows[name]).is_not_null()
         if TIMES in rows.columns:
@@ -373,14 +373,14 @@ class Scrub:
     def _blanked_events(self, rows: pl.DataFrame, which: Sorted, *, asks: bool) -> tuple[pl.DataFrame, pl.Series]:
         """Remembered events whose messages and file names have no erased value, and which ones had any. `asks`: their files are digests of records."""
         touched = pl.repeat(False, rows.height, eager=True)
-        for name in (one for one in ("_error", "_shown", "_anchor", _FILE) if one in rows.columns):
+        for name in (one for one in ("_error", "__shown", "__anchor", _FILE) if one in rows.columns):
             digest = name == _FILE and asks
             holds = which.lent if digest else self.values.holding(rows[name], whole=False) & which.others
             if not holds.any():
                 continue
-            other = self._other_digest if digest else self.file_name if name in (_FILE, "_anchor") else self.values.blanked
+            other = self._other_digest if digest else self.file_name if name in (_FILE, "__anchor") else self.values.blanked
             names = {text: other(text) for text in rows.filter(holds)[name].unique()}
-            if name == _FILE and "_of" in rows.columns:  # an event that is kept by itself has the name of its file in its key
+            if name == _FILE and "__of" in rows.columns:  # an event that is kept by itself has the name of its file in its key
                 keys = [key.replace(file.encode(), names[file].encode(), 1) if hit else key for key, file, hit in zip(rows["_key"], rows[name], holds, strict=True)]
                 rows = rows.with_columns(pl.Series("_key", keys, dtype=pl.Binary))
             rows = rows.with_columns(pl.when(holds).then(pl.col(name).replace(names)).otherwise(name).alias(name))

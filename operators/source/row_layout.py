@@ -29,9 +29,9 @@ class RowShape:
         key: Key columns with their types in keys; empty where the key is made later.
         event_time: Column, and delay in microseconds.
         riders: Metadata columns of correlation keys, with their data columns.
-        mark: Column that the merge strategy consumes, as `_mark`.
-        version: Columns that make the version of a record, `_version`, with their types in keys.
-        is_feed: Whether records are events of a change feed: `_does` says what each one does.
+        mark: Column that the merge strategy consumes, as `__mark`.
+        version: Columns that make the version of a record, `__version`, with their types in keys.
+        is_feed: Whether records are events of a change feed: `__does` says what each one does.
         corrections: Corrections of cells, which come before all else.
     """
 
@@ -55,7 +55,7 @@ class RowShape:
         """Return the op rows of a batch.
 
         Columns are `_op _key _cause`, hidden columns, metadata columns, data, `_error` and `_row`; for keyed sources also `_order` (the file's position) and
-        `_mark`. The key of an unkeyed record is `prefix` and its order key; the key of a reject of a keyed source is its place.
+        `__mark`. The key of an unkeyed record is `prefix` and its order key; the key of a reject of a keyed source is its place.
         `dynamic` names the undeclared columns that contain JSON text.
         """
         batch, corrected = self.corrections.applied(batch)
@@ -76,12 +76,12 @@ class RowShape:
         if self.keyed:
             columns["_order"] = pa.repeat(pa.scalar(order, pa.int64()), batch.num_rows)
         if self.mark is not None:
-            columns["_mark"] = batch.column(self.mark)
+            columns["__mark"] = batch.column(self.mark)
         if self.version:
-            columns["_version"] = self._versions(batch)
+            columns["__version"] = self._versions(batch)
         if self.is_feed:
-            columns |= {"_does": batch.column(EVENT), "_version": batch.column(EVENT_VERSION), "_stream": batch.column(EVENT_STREAM)}
-            columns |= {"_kept": batch.column(EVENT_KEPT), "_old_key": self._old_keys(batch, columns["_key"])}
+            columns |= {"__does": batch.column(EVENT), "__version": batch.column(EVENT_VERSION), "__stream": batch.column(EVENT_STREAM)}
+            columns |= {"__kept": batch.column(EVENT_KEPT), "__old_key": self._old_keys(batch, columns["_key"])}
         return pa.RecordBatch.from_pydict(columns)
 
     def _versions(self, batch: pa.RecordBatch) -> pa.Array:
@@ -181,8 +181,8 @@ def shaped_schema(shape: RowShape, given: pa.Schema) -> pa.Schema:
     fields += [pa.field(name, given.field(name).type) for name in shape.declared]
     fields += [pa.field("_error", pa.string()), pa.field("_row", pa.int64())]
     fields += [pa.field("_order", pa.int64())] if shape.keyed else []
-    fields += [pa.field("_version", pa.binary())] if shape.version else []
+    fields += [pa.field("__version", pa.binary())] if shape.version else []
     if shape.is_feed:
-        kinds = {"_does": pa.int8(), "_version": pa.binary(), "_stream": pa.int64(), "_kept": pa.string(), "_old_key": pa.binary()}
+        kinds = {"__does": pa.int8(), "__version": pa.binary(), "__stream": pa.int64(), "__kept": pa.string(), "__old_key": pa.binary()}
         fields += [pa.field(name, kind) for name, kind in kinds.items()]
-    return pa.schema(fields if shape.mark is None else [*fields, pa.field("_mark", given.field(shape.mark).type)])
+    return pa.schema(fields if shape.mark is None else [*fields, pa.field("__mark", given.field(shape.mark).type)])

@@ -72,7 +72,7 @@ class UniqueKeys:
 
     def _ascend(self, delta: DataFrame) -> bool:
         """Return whether the stored keys ascend and none is null, so that each occurs once."""
-        null = self._null().alias("_null")
+        null = self._null().alias("__null")
         keys = delta.where(F.col("_op").isin(0, 3) & F.col("_error").isNull()).select("_key", null)
         runs = self.request.engine.to_arrow(keys.mapInArrow(_runs, "first binary, last binary, ascending boolean")).sort_by("first")
         first, last = (runs.column(name).to_pylist() for name in ("first", "last"))
@@ -139,5 +139,5 @@ def _runs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         if batch.num_rows:
             keys = batch.column("_key")
-            ascending = bool(pc.all(pc.less(keys[:-1], keys[1:]), min_count=0).as_py()) and not pc.any(batch.column("_null")).as_py()
+            ascending = bool(pc.all(pc.less(keys[:-1], keys[1:]), min_count=0).as_py()) and not pc.any(batch.column("__null")).as_py()
             yield pa.RecordBatch.from_pydict({"first": keys[:1], "last": keys[-1:], "ascending": pa.array([ascending])})

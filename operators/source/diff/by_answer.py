@@ -73,7 +73,7 @@ class AnswerRows(TableRows):
         return count_of(self.spool)[1]
 
     def rows(self) -> DataFrame:
-        """Return all rows as op rows without keys. They have numbers in `_place`, in the order of the answer."""
+        """Return all rows as op rows without keys. They have numbers in `__place`, in the order of the answer."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         files, engine, spool, path = self.request.files, self.request.engine, self.spool, self.record.path
@@ -125,7 +125,7 @@ def _of_scopes(one: AnswerRows) -> IngestResult:
     parts = [Part(record)]
     scoped = with_scopes(request, rows.withColumn("_key", F.lit(None).cast("binary")), parts)
     good, wrong = scoped.where(F.col("_error").isNull()), scoped.where(F.col("_error").isNotNull())
-    names = ["_key", "_scope", *request.files.shape.columns]
+    names = ["_key", "__scope", *request.files.shape.columns]
     records = united(chosen(good.withColumn("_key", one.base(good)), names), chosen(_numbered_rejects(one, one.based(wrong)), names))
     UniqueKeys(request, None).check_files(records)
     return ScopedDelivery(request, parts, records, (record,), count).result()
@@ -167,15 +167,15 @@ def _delivered(one: AnswerRows, stood: DataFrame | None) -> DataFrame:
 
 
 def _in_sequence(one: AnswerRows) -> DataFrame:
-    """All rows with `_sequence`, by which the records of one key follow each other: the order of the cursor, then of their values."""
+    """All rows with `__sequence`, by which the records of one key follow each other: the order of the cursor, then of their values."""
     config, rows = one.request.config, one.rows()
     if one.request.files.limit is not None:
         rows = rows.limit(one.request.files.limit)
     kinds = dict(one.request.source.event_types)
     first = [config.merge.cursor] if config.merge.cursor is not None else []
     names = [*first, *(name for name in kinds if name not in first)]
-    parts = [(F.col("_mark").cast("string") if config.marks and name == config.merge.op else column(name), kinds[name]) for name in names]
-    return rows.withColumn("_sequence", F.hex(key_column(parts)))  # Sail has no windows in the order of bytes
+    parts = [(F.col("__mark").cast("string") if config.marks and name == config.merge.op else column(name), kinds[name]) for name in names]
+    return rows.withColumn("__sequence", F.hex(key_column(parts)))  # Sail has no windows in the order of bytes
 
 
 def _with_complete_keys(one: AnswerRows, rows: DataFrame) -> DataFrame:
@@ -194,7 +194,7 @@ def _with_complete_keys(one: AnswerRows, rows: DataFrame) -> DataFrame:
 def _new_keys(one: AnswerRows, marked: DataFrame, stood: DataFrame | None) -> DataFrame:
     """The records whose keys are new; of several the first one. Known keys with other values are counted and passed over."""
     based = one.based(marked)
-    copy = F.row_number().over(Window.partitionBy(BASE).orderBy("_sequence", HASH))
+    copy = F.row_number().over(Window.partitionBy(BASE).orderBy("__sequence", HASH))
     numbered = based.withColumn(COPY, copy.cast("bigint"))
     numbered = numbered.withColumn("_key", one.key())
     if one.unique:
@@ -220,9 +220,9 @@ def _warn_of_changed(one: AnswerRows, numbered: DataFrame, stood: DataFrame) -> 
         return
     request = one.request
     names = [name for name in request.compared() if name != "_row"]
-    old = stood.where(F.col("_error").isNull()).select("_key", image_hash(stood, names).alias("_was"))
-    new = numbered.where(F.col("_error").isNull()).select("_key", image_hash(numbered, names).alias("_is"))
-    count = request.engine.to_arrow(new.join(old, "_key").where(F.col("_was") != F.col("_is")).agg(F.count(F.lit(1)).alias("n"))).column("n")[0].as_py()
+    old = stood.where(F.col("_error").isNull()).select("_key", image_hash(stood, names).alias("__was"))
+    new = numbered.where(F.col("_error").isNull()).select("_key", image_hash(numbered, names).alias("__is"))
+    count = request.engine.to_arrow(new.join(old, "_key").where(F.col("__was") != F.col("__is")).agg(F.count(F.lit(1)).alias("n"))).column("n")[0].as_py()
     if count:
         told = "a record of a known key has other values" if count == 1 else f"{count:,} records of known keys have other values"
         request.warn(f"source '{request.source.name}': {told}: under 'merge: {request.config.merge.strategy}' they stay as they were first read")
@@ -240,8 +240,8 @@ def _repaired(one: AnswerRows, stood: DataFrame, numbered: DataFrame) -> DataFra
     names = one.request.config.merge.primary_key
     if not names:
         return left.where(asked)
-    good = numbered.where(F.col("_error").isNull()).select(*(column(name).alias(f"_pk{at}") for at, name in enumerate(names)), F.lit(True).alias("_read"))
-    same = [column(name) == F.col(f"_pk{at}") for at, name in enumerate(names)]
+    good = numbered.where(F.col("_error").isNull()).select(*(column(name).alias(f"__pk{at}") for at, name in enumerate(names)), F.lit(True).alias("_read"))
+    same = [column(name) == F.col(f"__pk{at}") for at, name in enumerate(names)]
     met = left.join(good, _all(same), "left")
     return met.where(F.coalesce(asked, F.lit(False)) | F.col("_read")).select(*map(column, stood.columns))
 
@@ -259,7 +259,7 @@ def _all(conditions: Sequence[Column]) -> Column:
 def _netted(one: AnswerRows, marked: DataFrame, stood: DataFrame | None) -> DataFrame:
     """The net change of each key. Rejects have keys of their texts, equal ones with a number."""
     request, names = one.request, list(one.request.files.shape.columns)
-    place = F.row_number().over(Window.partitionBy(BASE).orderBy("_sequence", HASH)).cast("bigint")
+    place = F.row_number().over(Window.partitionBy(BASE).orderBy("__sequence", HASH)).cast("bigint")
     good = marked.where(F.col("_error").isNull())
     wrong = _numbered_rejects(one, marked.where(F.col("_error").isNotNull()))
     placed = good.withColumns({"_key": F.col(BASE), "_row": place, "_order": F.lit(0).cast("bigint")})
@@ -294,8 +294,8 @@ def _orphans(one: AnswerRows, found: DataFrame, beside: DataFrame, stood: DataFr
     numbered = based.withColumn(COPY, copy.cast("bigint"))
     if stood is not None:
         wrong = stood.where(F.col("_error").isNotNull())
-        counted = wrong.groupBy(F.concat(F.lit(REJECTED), F.col("_error").cast("binary"), F.lit(b"\x00")).alias(BASE)).agg(F.count(F.lit(1)).alias("_before"))
-        numbered = numbered.join(counted, BASE, "left").withColumn(COPY, F.col(COPY) + F.coalesce("_before", F.lit(0)))
+        counted = wrong.groupBy(F.concat(F.lit(REJECTED), F.col("_error").cast("binary"), F.lit(b"\x00")).alias(BASE)).agg(F.count(F.lit(1)).alias("__before"))
+        numbered = numbered.join(counted, BASE, "left").withColumn(COPY, F.col(COPY) + F.coalesce("__before", F.lit(0)))
     keyed = numbered.withColumn("_key", one.key())
     return _without_row(keyed.select("_op", "_key", *map(column, names)))
 
@@ -312,24 +312,24 @@ def _events(one: AnswerRows, marks: Marks) -> Delivery:
     def told(request: IngestRequest, rows: DataFrame) -> DataFrame:
         return marks(request, rows).withColumns({"_file": F.col(DIGEST), "_row": F.col(NTH)})
 
-    placed = events_of(request, keyed, told).withColumns({"_anchor": F.lit(one.record.stored), "_turn": F.lit(request.epoch).cast("bigint")})
+    placed = events_of(request, keyed, told).withColumns({"__anchor": F.lit(one.record.stored), "__turn": F.lit(request.epoch).cast("bigint")})
     return Delivery(request, placed, (one.record,), None if known.new_count is None else 2 * known.new_count, known)
 
 
 def _in_order(one: AnswerRows, rows: DataFrame) -> DataFrame:
-    """Records whose `_version` is followed by their cursor: of one version the later one counts, then the one that came in a later run."""
+    """Records whose `__version` is followed by their cursor: of one version the later one counts, then the one that came in a later run."""
     config = one.request.config
     if config.merge.cursor is None:
         return rows
     place = key_column([(column(config.merge.cursor), one.request.source.event_types[config.merge.cursor])])
-    return rows.withColumn("_version", F.concat(F.col("_version"), place) if config.merge.version_field else place)
+    return rows.withColumn("__version", F.concat(F.col("__version"), place) if config.merge.version_field else place)
 
 
 def _unread(one: AnswerRows, rows: DataFrame) -> tuple[DataFrame, KnownRecords]:
     """The records that the last answer did not have, and what is to be remembered of this one."""
     request, engine = one.request, one.request.engine
     whose = key_column([(column(name), kind) for name, kind in request.source.identity])
-    told = rows.withColumns({DIGEST: F.sha2(F.concat(F.col("_sequence"), F.coalesce(F.col("_error"), F.lit(""))), 256), WHOSE: whose})
+    told = rows.withColumns({DIGEST: F.sha2(F.concat(F.col("__sequence"), F.coalesce(F.col("_error"), F.lit(""))), 256), WHOSE: whose})
     again = F.lit(True) if request.config.merge.cursor is None else _may_come_again(one)
     alone = request.rebuilt or request.prior is None
     known = KnownRecords.of(told, again, None if alone else request.memory, engine)

@@ -269,7 +269,7 @@ def _all_but(places: Positions, count: int) -> NDArray[np.bool_]:
 
 def _without(rows: pa.Table, own: pl.DataFrame, others: pl.DataFrame) -> pa.Table:
     """Return the rows whose key and image the other version lacks. `own`: these rows' `_k` and `_h`."""
-    return rows.take(own.with_row_index("_at_row").join(others, on=["_k", "_h"], how="anti").sort("_at_row")["_at_row"].to_arrow())
+    return rows.take(own.with_row_index("__at_row").join(others, on=["_k", "_h"], how="anti").sort("__at_row")["__at_row"].to_arrow())
 
 
 def _lists(found: Sequence[_File], spans: Mapping[Label, ChunkSpans]) -> dict[Label, ChunkList]:
@@ -361,12 +361,12 @@ def _differing(request: IngestRequest, found: Sequence[_File], sides: tuple[Data
     """
     (old, fresh), key, engine = sides, F.xxhash64("_key").alias("_k"), request.engine
     new = fresh.frame
-    place = [F.col("_epoch").alias("_at"), F.col("_row").alias("_stored"), _is_near(found).alias("_near")]
+    place = [F.col("_epoch").alias("_at"), F.col("_row").alias("_stored"), _is_near(found).alias("__near")]
     columns = (["*"], ["*"]) if few else (["_order", "_row"], [])
     hashes = (new.select(*columns[0], key, image_hash(new, compare).alias("_h")), old.select(*columns[1], key, image_hash(old, compare).alias("_h"), *place))
     tables = engine.side_by_side(*hashes)
-    now, before = pl.DataFrame(tables[0].select(["_order", "_row", "_k", "_h"])), pl.DataFrame(tables[1].select(["_k", "_h", "_at", "_stored", "_near"]))
-    if before["_near"].sum() != sum(one.records for one in found):
+    now, before = pl.DataFrame(tables[0].select(["_order", "_row", "_k", "_h"])), pl.DataFrame(tables[1].select(["_k", "_h", "_at", "_stored", "__near"]))
+    if before["__near"].sum() != sum(one.records for one in found):
         return None
     twice = now.filter(pl.col("_k").is_duplicated())
     if twice.height:
@@ -391,7 +391,7 @@ def _is_near(found: Sequence[_File]) -> Column:
 def _picked(table: pa.Table, found: pl.DataFrame, engine: Engine) -> DataFrame:
     """Return the rows on the driver whose key has one of the hashes, as a frame."""
     rows = table.filter(pc.is_in(table.column("_k"), value_set=found["_k"].to_arrow()))
-    return engine.from_arrow(rows.drop_columns([name for name in ("_k", "_h", "_at", "_stored", "_near") if name in rows.column_names]))
+    return engine.from_arrow(rows.drop_columns([name for name in ("_k", "_h", "_at", "_stored", "__near") if name in rows.column_names]))
 
 
 def _read_again(request: IngestRequest, found: Sequence[_File], came: pl.DataFrame) -> DataFrame:

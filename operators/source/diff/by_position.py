@@ -158,7 +158,7 @@ def _places(before: ChunkList, now: ContentChunks, regions: Sequence[Region]) ->
 
 
 def _hashes(table: pa.Table) -> Any:
-    return table.column("_hash").to_numpy()
+    return table.column("__hash").to_numpy()
 
 
 def _shifted_pairs(pairs: Sequence[tuple[Any, Any]], places: Sequence[AlignedRange]) -> tuple[Any, Any]:
@@ -171,7 +171,7 @@ def _shifted_pairs(pairs: Sequence[tuple[Any, Any]], places: Sequence[AlignedRan
 
 def _aligned(request: IngestRequest, record: FileRecord, old: pa.Table, new: pa.Table) -> tuple[Any, Any, bool]:
     """Return the positions of the records that stayed, before and now, and whether no change was ignored."""
-    hashes = (old.column("_hash").to_numpy(), new.column("_hash").to_numpy())
+    hashes = (old.column("__hash").to_numpy(), new.column("__hash").to_numpy())
     floor = request.resume_points.get(record.path)
     if floor is None:
         return *align(*hashes), True

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 _SCOPE, _RECORD = "s", "r"
 """The subject of a row of the state."""
-_KEPT: Final = {"_kind": "string", "_scope": "binary", "_of": "binary", "_delivery": "string", "_turn": "bigint"}
-_SCOPES: Final = ("_scope", "_delivery", "_turn")
+_KEPT: Final = {"__kind": "string", "__scope": "binary", "__of": "binary", "__delivery": "string", "__turn": "bigint"}
+_SCOPES: Final = ("__scope", "__delivery", "__turn")
 
 
 def ingest(request: IngestRequest) -> IngestResult:
@@ -47,7 +47,7 @@ class ScopedDelivery:
     Attributes:
         request: The request of the source.
         parts: The files that are read.
-        records: Their records, with `_scope`; rejects have none.
+        records: Their records, with `__scope`; rejects have none.
         files: The entries of the files after the run.
         count: The number of records, where they are on the driver.
     """
@@ -86,7 +86,7 @@ class ScopedDelivery:
     def _kept(self) -> DataFrame | None:
         """What earlier runs kept."""
         found = None if self.request.prior is None else self._memory.latest()
-        return None if found is None else found.where(F.col("_kind").isNotNull())
+        return None if found is None else found.where(F.col("__kind").isNotNull())
 
     @cached_property
     def _turns(self) -> Mapping[str, int]:
@@ -98,34 +98,34 @@ class ScopedDelivery:
         """The scopes that the files that are read cover, with file and turn."""
         pattern = self.request.source.scope_pattern
         if pattern is None:
-            found = self.request.engine.to_arrow(self.records.where(F.col("_error").isNull()).select("_scope", F.col("_file").alias("_delivery")).distinct())
+            found = self.request.engine.to_arrow(self.records.where(F.col("_error").isNull()).select("__scope", F.col("_file").alias("__delivery")).distinct())
             covered = pl.DataFrame(found)
         else:
             told = [(pattern.scope(part.record.path), part.record.stored) for part in self.parts]
-            covered = pl.DataFrame(told, schema={"_scope": pl.Binary, "_delivery": pl.String}, orient="row")
-        return covered.with_columns(_turn=pl.col("_delivery").replace_strict(self._turns, default=0, return_dtype=pl.Int64)).select(_SCOPES)
+            covered = pl.DataFrame(told, schema={"__scope": pl.Binary, "__delivery": pl.String}, orient="row")
+        return covered.with_columns(__turn=pl.col("__delivery").replace_strict(self._turns, default=0, return_dtype=pl.Int64)).select(_SCOPES)
 
     @cached_property
     def _known(self) -> pl.DataFrame:
         """The counted delivery of each scope before the run; where all files are read again, only of missing ones."""
         if self._kept is None:
             return pl.DataFrame(_scopes_schema().empty_table())
-        found = pl.DataFrame(self.request.engine.to_arrow(self._kept.where(F.col("_kind") == _SCOPE).select(*_SCOPES)))
+        found = pl.DataFrame(self.request.engine.to_arrow(self._kept.where(F.col("__kind") == _SCOPE).select(*_SCOPES)))
         if not self.request.rebuilt:
             return found
-        again = found["_delivery"].replace_strict(self._turns, default=-1, return_dtype=pl.Int64)
-        return found.filter(again != found["_turn"])
+        again = found["__delivery"].replace_strict(self._turns, default=-1, return_dtype=pl.Int64)
+        return found.filter(again != found["__turn"])
 
     @cached_property
     def _counted(self) -> pl.DataFrame:
         """The counted delivery of each scope after the run, with its rank among the deliveries, and whether it is read now."""
-        both = pl.concat([self._known.with_columns(_fresh=pl.lit(value=False)), self._covered.with_columns(_fresh=pl.lit(value=True))])
-        placed = both.with_columns(_place=pl.col("_delivery").replace_strict(self._where, default=-1, return_dtype=pl.Int64))
-        return placed.sort("_place", "_turn", "_fresh").unique("_scope", keep="last", maintain_order=True)
+        both = pl.concat([self._known.with_columns(__fresh=pl.lit(value=False)), self._covered.with_columns(__fresh=pl.lit(value=True))])
+        placed = both.with_columns(__place=pl.col("__delivery").replace_strict(self._where, default=-1, return_dtype=pl.Int64))
+        return placed.sort("__place", "__turn", "__fresh").unique("__scope", keep="last", maintain_order=True)
 
     @cached_property
     def _ranks(self) -> DataFrame:
-        return self.request.engine.from_arrow(self._counted.select("_scope", "_delivery", "_place", "_turn", "_fresh").to_arrow().cast(_ranks_schema()))
+        return self.request.engine.from_arrow(self._counted.select("__scope", "__delivery", "__place", "__turn", "__fresh").to_arrow().cast(_ranks_schema()))
 
     @property
     def _is_first(self) -> bool:
@@ -137,18 +137,18 @@ class ScopedDelivery:
         """The delta, and the entries of files. Stores what is to be remembered."""
         self._warn_of_empty()
         request = self.request
-        names = ["_key", "_scope", *request.files.shape.columns]
-        counting = self.records.where(F.col("_error").isNull()).join(F.broadcast(self._ranks.where("_fresh").select("_scope", F.col("_delivery").alias("_file"))), ["_scope", "_file"], "left_semi")
+        names = ["_key", "__scope", *request.files.shape.columns]
+        counting = self.records.where(F.col("_error").isNull()).join(F.broadcast(self._ranks.where("__fresh").select("__scope", F.col("__delivery").alias("_file"))), ["__scope", "_file"], "left_semi")
         fresh = chosen(counting, names)
         old, rest, shadowed = self._prior(fresh, names)
         live, shadows = self._ranked([fresh, *rest], names)
         self._remember(shadows, shadowed)
         rejects = self._rejects(names)
-        compare = [*dict.fromkeys([*request.compared(), "_scope"])]
+        compare = [*dict.fromkeys([*request.compared(), "__scope"])]
         if old is None:
-            rows = as_appends(united(live, rejects).drop("_scope"), request.fresh_cause)
+            rows = as_appends(united(live, rejects).drop("__scope"), request.fresh_cause)
         else:
-            rows = diff(united(old, self._old_rejects(names)), united(live, rejects), request.cause, compare=compare).drop("_scope")
+            rows = diff(united(old, self._old_rejects(names)), united(live, rejects), request.cause, compare=compare).drop("__scope")
             rows = rows.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(request.fresh_cause)).otherwise(F.col("_cause")))
         bound = None if self.count is None or not self._is_first else self.count
         return IngestResult(Rows(request.engine, frame=rows), not self._is_first, self.files, (), bound, standing=None if old is None else self._standing)
@@ -161,7 +161,7 @@ class ScopedDelivery:
         good = prior.where(F.col("_error").isNull())
         pattern = self.request.source.scope_pattern
         if pattern is None:
-            return good.withColumn("_scope", _of_fields(self.request)).select(*map(column, names))
+            return good.withColumn("__scope", _of_fields(self.request)).select(*map(column, names))
         return good.join(F.broadcast(_of_files(self.request, pattern, self.request.changes.now)), "_file", "left").select(*map(column, names))
 
     def _prior(self, fresh: DataFrame, names: Sequence[str]) -> tuple[DataFrame | None, list[DataFrame], DataFrame | None]:
@@ -173,33 +173,33 @@ class ScopedDelivery:
         before = self._live_before(names)
         if before is None:
             return None, [], None
-        replaced = F.broadcast(self._ranks.where("_fresh").select("_scope"))
-        kept = F.broadcast(self._ranks.where(~F.col("_fresh")).select("_scope"))
+        replaced = F.broadcast(self._ranks.where("__fresh").select("__scope"))
+        kept = F.broadcast(self._ranks.where(~F.col("__fresh")).select("__scope"))
         again = self.request.rebuilt
-        out_live = before.join(kept, "_scope", "left_anti") if again else before.join(replaced, "_scope", "left_semi")
-        shadow = None if self._kept is None else self._kept.where(F.col("_kind") == _RECORD).withColumn("_shadow", F.col("_key")).withColumn("_key", F.col("_of"))
-        shadow = None if shadow is None else _fitted(shadow, before, [*names, "_shadow"])
+        out_live = before.join(kept, "__scope", "left_anti") if again else before.join(replaced, "__scope", "left_semi")
+        shadow = None if self._kept is None else self._kept.where(F.col("__kind") == _RECORD).withColumn("__shadow", F.col("_key")).withColumn("_key", F.col("__of"))
+        shadow = None if shadow is None else _fitted(shadow, before, [*names, "__shadow"])
         keys = [fresh.select("_key"), out_live.select("_key")]
         if shadow is not None:
-            out_shadow = shadow.join(kept, "_scope", "left_anti") if again else shadow.join(replaced, "_scope", "left_semi")
+            out_shadow = shadow.join(kept, "__scope", "left_anti") if again else shadow.join(replaced, "__scope", "left_semi")
             keys.append(out_shadow.select("_key"))
         touched = united(*keys).distinct()
         old = before if again else before.join(touched, "_key", "left_semi")
-        rest = [chosen(chosen(old, names).join(kept, "_scope", "left_semi"), names)]
+        rest = [chosen(chosen(old, names).join(kept, "__scope", "left_semi"), names)]
         if shadow is None:
             return chosen(old, names), rest, None
         near = shadow if again else shadow.join(touched, "_key", "left_semi")
-        rest.append(chosen(near.join(kept, "_scope", "left_semi"), names))
+        rest.append(chosen(near.join(kept, "__scope", "left_semi"), names))
         return chosen(old, names), rest, near
 
     def _ranked(self, candidates: Sequence[DataFrame], names: Sequence[str]) -> tuple[DataFrame, DataFrame | None]:
         """The live records, and the records that another scope shadows."""
         if len(candidates) == 1 and not self._may_meet():
             return candidates[0], None
-        ranks = F.broadcast(self._ranks.select("_scope", "_place", "_turn"))
-        by_key = Window.partitionBy("_key").orderBy(F.col("_place").desc(), F.col("_turn").desc())
-        ranked = united(*candidates).join(ranks, "_scope").withColumn("_rank", F.row_number().over(by_key))
-        return chosen(ranked.where(F.col("_rank") == 1), names), chosen(ranked.where(F.col("_rank") > 1), names)
+        ranks = F.broadcast(self._ranks.select("__scope", "__place", "__turn"))
+        by_key = Window.partitionBy("_key").orderBy(F.col("__place").desc(), F.col("__turn").desc())
+        ranked = united(*candidates).join(ranks, "__scope").withColumn("__rank", F.row_number().over(by_key))
+        return chosen(ranked.where(F.col("__rank") == 1), names), chosen(ranked.where(F.col("__rank") > 1), names)
 
     def _may_meet(self) -> bool:
         """Whether a key may be in several files."""
@@ -208,14 +208,14 @@ class ScopedDelivery:
     def _remember(self, shadows: DataFrame | None, before: DataFrame | None) -> None:
         """Store the counted deliveries that are new, and the records that became shadowed or are no more. `before`: the records that were shadowed."""
         request = self.request
-        told = self._counted if request.rebuilt or self._is_first else self._counted.filter(pl.col("_fresh"))
-        scopes = request.engine.from_arrow(told.select("_scope", "_delivery", "_turn").to_arrow().cast(_scopes_schema()))
-        rows = self._as_kept(scopes, _SCOPE, _key=F.concat(F.lit(b"s"), F.col("_scope")))
+        told = self._counted if request.rebuilt or self._is_first else self._counted.filter(pl.col("__fresh"))
+        scopes = request.engine.from_arrow(told.select("__scope", "__delivery", "__turn").to_arrow().cast(_scopes_schema()))
+        rows = self._as_kept(scopes, _SCOPE, _key=F.concat(F.lit(b"s"), F.col("__scope")))
         if shadows is not None:
-            made = self._as_kept(shadows, _RECORD, _key=F.concat(F.lit(b"r"), F.col("_scope"), F.col("_key")), _of=F.col("_key"))
+            made = self._as_kept(shadows, _RECORD, _key=F.concat(F.lit(b"r"), F.col("__scope"), F.col("_key")), __of=F.col("_key"))
             rows = united(rows, made)
             if before is not None and not request.rebuilt:
-                stale = before.select(F.col("_shadow").alias("_key")).join(made.select("_key"), "_key", "left_anti")
+                stale = before.select(F.col("__shadow").alias("_key")).join(made.select("_key"), "_key", "left_anti")
                 rows = united(rows, self._as_kept(stale, None))
         if request.rebuilt:
             rows = request.engine.from_arrow(request.engine.to_arrow(rows)) if self._kept is not None else rows
@@ -226,7 +226,7 @@ class ScopedDelivery:
         """Rows of the state. What neither they have nor `told` says is null. `kind`: what they are about; None for what is no more."""
         types = _KEPT | {field.name: field.dataType for field in self.records.schema.fields if field.name not in _KEPT}
         names = [name for name in self.request.files.shape.columns if name not in _KEPT]
-        given = {"_kind": F.lit(kind), **{name: column(name) for name in rows.columns}, **told}
+        given = {"__kind": F.lit(kind), **{name: column(name) for name in rows.columns}, **told}
         return rows.select(*(given.get(name, F.lit(None)).cast(types[name]).alias(name) for name in ("_key", *_KEPT, *names)))
 
     # -- rejects
@@ -234,8 +234,8 @@ class ScopedDelivery:
     @cached_property
     def _silent(self) -> list[str]:
         """The files that counted before the run or were read, and count for no scope now: their rejects are none any more."""
-        counting = set(self._counted["_delivery"])
-        covering = {*self._known["_delivery"], *self._covered["_delivery"]}
+        counting = set(self._counted["__delivery"])
+        covering = {*self._known["__delivery"], *self._covered["__delivery"]}
         return sorted(covering - counting)
 
     def _rejects(self, names: Sequence[str]) -> DataFrame:
@@ -249,21 +249,21 @@ class ScopedDelivery:
         assert prior is not None  # was asked for
         files = [*self._silent, *self._turns]
         bad = prior.where(F.col("_error").isNotNull() & F.col("_file").isin(files))
-        return bad.withColumn("_scope", F.lit(None).cast("binary")).select(*map(column, names))
+        return bad.withColumn("__scope", F.lit(None).cast("binary")).select(*map(column, names))
 
     # -- warnings and the guard
 
     def _standing(self) -> int:
         """The number of prior rows in the scopes that the run delivers."""
-        before = self._live_before(["_key", "_scope"])
+        before = self._live_before(["_key", "__scope"])
         assert before is not None  # else nothing is taken back
-        delivered = self.request.engine.from_arrow(self._covered.select("_scope").unique().to_arrow().cast(pa.schema([("_scope", pa.binary())])))
-        return int(before.join(F.broadcast(delivered), "_scope", "left_semi").count())
+        delivered = self.request.engine.from_arrow(self._covered.select("__scope").unique().to_arrow().cast(pa.schema([("__scope", pa.binary())])))
+        return int(before.join(F.broadcast(delivered), "__scope", "left_semi").count())
 
     def _warn_of_empty(self) -> None:
         """Warn of deliveries that cover no scope (W461)."""
         delivered = {record.path for record in (*self.request.delivered.added, *self.request.delivered.changed, *(part.record for part in self.request.delivered.grown))}
-        covering = set(self._covered["_delivery"])
+        covering = set(self._covered["__delivery"])
         for part in self.parts:
             if part.record.stored not in covering and part.record.path in delivered:
                 self.request.warn(f"W461: source '{self.request.source.name}': {part.record.path} has no records, and so covers no scope: nothing changes")
@@ -286,14 +286,14 @@ def with_scopes(request: IngestRequest, records: DataFrame, parts: Sequence[Part
         fields = _fields(request)
         null = any_of([column(name).isNull() for name in fields])
         told = rejected(records, good & null, "null_scope", F.lit(f"the scope ({', '.join(fields)}) is null"))
-        return told.withColumn("_scope", F.when(F.col("_error").isNull(), _of_fields(request)))
+        return told.withColumn("__scope", F.when(F.col("_error").isNull(), _of_fields(request)))
     told = records.join(F.broadcast(_of_files(request, pattern, [part.record for part in parts])), "_file", "left")
     for name in pattern.types:
         told = rejected(told, F.col("_error").isNull() & column(name).isNull(), "null_scope", F.lit(f"the scope ({name}) is null"))
-        other = ~column(name).eqNullSafe(column(f"_told_{name}"))
-        detail = F.concat(F.lit(f"{name} is "), column(name).cast("string"), F.lit(", where the path of the file says "), column(f"_told_{name}").cast("string"))
+        other = ~column(name).eqNullSafe(column(f"__told_{name}"))
+        detail = F.concat(F.lit(f"{name} is "), column(name).cast("string"), F.lit(", where the path of the file says "), column(f"__told_{name}").cast("string"))
         told = rejected(told, F.col("_error").isNull() & other, "out_of_scope", detail)
-    return told.withColumn("_scope", F.when(F.col("_error").isNull(), F.col("_scope"))).drop(*(f"_told_{name}" for name in pattern.types))
+    return told.withColumn("__scope", F.when(F.col("_error").isNull(), F.col("__scope"))).drop(*(f"__told_{name}" for name in pattern.types))
 
 
 def _fields(request: IngestRequest) -> list[str]:
@@ -310,9 +310,9 @@ def _of_files(request: IngestRequest, pattern: ScopePattern, records: Sequence[F
     """The scope of each file, and what its path says of columns (`_told_…`)."""
     fitting = [record for record in records if pattern.values(record.path) is not None]
     schema = request.files.reader.schema()
-    columns = {"_file": pa.array([record.stored for record in fitting], pa.string()), "_scope": pa.array([pattern.scope(record.path) for record in fitting], pa.binary())}
+    columns = {"_file": pa.array([record.stored for record in fitting], pa.string()), "__scope": pa.array([pattern.scope(record.path) for record in fitting], pa.binary())}
     typed = [pattern.typed(record.path) for record in fitting]
-    columns |= {f"_told_{name}": pa.array([one[name].as_py() for one in typed], schema.field(name).type) for name in pattern.types}
+    columns |= {f"__told_{name}": pa.array([one[name].as_py() for one in typed], schema.field(name).type) for name in pattern.types}
     return request.engine.from_arrow(pa.table(columns))
 
 
@@ -323,8 +323,8 @@ def _fitted(rows: DataFrame, like: DataFrame, names: Sequence[str]) -> DataFrame
 
 
 def _ranks_schema() -> pa.Schema:
-    return pa.schema([("_scope", pa.binary()), ("_delivery", pa.string()), ("_place", pa.int64()), ("_turn", pa.int64()), ("_fresh", pa.bool_())])
+    return pa.schema([("__scope", pa.binary()), ("__delivery", pa.string()), ("__place", pa.int64()), ("__turn", pa.int64()), ("__fresh", pa.bool_())])
 
 
 def _scopes_schema() -> pa.Schema:
-    return pa.schema([("_scope", pa.binary()), ("_delivery", pa.string()), ("_turn", pa.int64())])
+    return pa.schema([("__scope", pa.binary()), ("__delivery", pa.string()), ("__turn", pa.int64())])

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 LABEL = (1,)
-_WEIGHT = "_weight"
+_WEIGHT = "__weight"
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,7 @@ def _weighted(one: TableRequest, rows: pa.Table) -> pa.Table:
 
 
 def _standing(one: TableRequest, since: FileRecord, net: pl.DataFrame, based: pa.Table) -> pa.Table:
-    """Return the prior rows of the changed bases: `_key`, `_base`, `_hash` and the source's columns.
+    """Return the prior rows of the changed bases: `_key`, `__base`, `__hash` and the source's columns.
 
     The image of a removed row with a primary key is taken from the feed, since the prior rows are the table at that version. With `compare`, prior rows may
     differ from the table, so they are looked up.
@@ -247,7 +247,7 @@ def _found(one: TableRequest, net: pl.DataFrame) -> pa.Table:
 
 
 def _after(one: TableRequest, net: pl.DataFrame, stood: pa.Table) -> pl.DataFrame:
-    """Return the rows of each base afterwards: `_base`, `_hash`, `_count`. Raises NotFollowed and InputChanged."""
+    """Return the rows of each base afterwards: `__base`, `__hash`, `_count`. Raises NotFollowed and InputChanged."""
     before = pl.DataFrame(stood.select([BASE, HASH])).group_by(BASE, HASH).agg(pl.len().cast(pl.Int64).alias("_count"))
     single = net.filter(~_is_reject()) if one.unique else net.clear()
     several = net.filter(_is_reject()) if one.unique else net
@@ -271,11 +271,11 @@ def _after_several(net: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
 def _after_single(one: TableRequest, net: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
     """Return the row that each primary key has afterwards: the added one, or none."""
     held = before.group_by(BASE).agg(pl.col("_count").sum().alias("_held"))
-    came, went = pl.col(_WEIGHT).clip(lower_bound=0).sum().alias("_came"), (-pl.col(_WEIGHT)).clip(lower_bound=0).sum().alias("_went")
+    came, went = pl.col(_WEIGHT).clip(lower_bound=0).sum().alias("__came"), (-pl.col(_WEIGHT)).clip(lower_bound=0).sum().alias("__went")
     sums = net.group_by(BASE).agg(came, went).join(held, on=BASE, how="left").with_columns(pl.col("_held").fill_null(0))
-    if sums.filter(pl.col("_went") > pl.col("_held")).height:
+    if sums.filter(pl.col("__went") > pl.col("_held")).height:
         raise NotFollowed("its change data feed takes rows away that were not there")
-    twice = sums.filter(pl.col("_held") + pl.col("_came") - pl.col("_went") > 1)
+    twice = sums.filter(pl.col("_held") + pl.col("__came") - pl.col("__went") > 1)
     if twice.height:
         raise InputChanged(_not_unique(one, bytes(twice[BASE].sort()[0])))
     return net.filter(pl.col(_WEIGHT) > 0).select(BASE, HASH, pl.col(_WEIGHT).alias("_count"))

@@ -71,7 +71,7 @@ def _label(key: bytes, skip: int) -> Label:
 
 def relabelled(request: IngestRequest, fresh: DataFrame, labels: pa.Table) -> DataFrame:
     """Return the new records of a file under their new keys."""
-    key = F.when(F.col("_error").isNull(), F.col("_label")).otherwise(F.concat(F.col("_label"), F.lit(b"!")))
+    key = F.when(F.col("_error").isNull(), F.col("__label")).otherwise(F.concat(F.col("__label"), F.lit(b"!")))
     labelled = joined(fresh.drop("_key"), labels, request.engine, "inner", on="_row")
     rows = labelled.withColumns({"_key": key, "_cause": F.lit(request.fresh_cause)})
     return with_row(request, rows.select(*map(column, fresh.columns)))

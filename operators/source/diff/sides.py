@@ -66,7 +66,7 @@ def _numbered(request: IngestRequest, live: pa.Table, fresh: pa.Table) -> tuple[
     """Return both versions of rows on the driver, numbered there."""
     old, new = live.sort_by("_key"), fresh.sort_by("_row")
     was, now = numbered(old, new, [name for name in request.compared() if name != "_row"])
-    return Side(old.select(_told(request)).append_column("_hash", was), old), Side(new.select(["_row"]).append_column("_hash", now), new)
+    return Side(old.select(_told(request)).append_column("__hash", was), old), Side(new.select(["_row"]).append_column("__hash", now), new)
 
 
 def numbered(old: pa.Table, new: pa.Table, names: Sequence[str]) -> tuple[pa.Array, pa.Array]:
@@ -96,7 +96,7 @@ def unchanged(old: pa.Table, new: pa.Table, names: Sequence[str]) -> tuple[Posit
 
 
 def old_hashes(request: IngestRequest, stood: DataFrame) -> pa.Table:
-    """Return `_key`, `_hash` and, where it is stored, `_row` of a file's prior rows, in order."""
+    """Return `_key`, `__hash` and, where it is stored, `_row` of a file's prior rows, in order."""
     return _ordered(request.engine.to_arrow(stood.select(*_told(request), _hash(request, stood))), "_key")
 
 
@@ -106,7 +106,7 @@ def _told(request: IngestRequest) -> list[str]:
 
 
 def new_hashes(request: IngestRequest, fresh: DataFrame) -> pa.Table:
-    """Return `_row` and `_hash` of a file's records, in order."""
+    """Return `_row` and `__hash` of a file's records, in order."""
     return _ordered(request.engine.to_arrow(fresh.select("_row", _hash(request, fresh))), "_row")
 
 
@@ -118,7 +118,7 @@ def _ordered(table: pa.Table, by: str) -> pa.Table:
 
 def _hash(request: IngestRequest, frame: DataFrame) -> Column:
     """Return a 64-bit hash of the compared columns: values, undeclared fields, error."""
-    return image_hash(frame, [name for name in request.compared() if name != "_row"]).alias("_hash")
+    return image_hash(frame, [name for name in request.compared() if name != "_row"]).alias("__hash")
 
 
 FEW_KEYS: Final = 100_000

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 REJECTED = b"\xff"
 """First byte of the key of a rejected row."""
-BASE, HASH, COPY = "_base", "_hash", "_copy"
+BASE, HASH, COPY = "__base", "__hash", "__copy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class TableRows(ABC):
         """Return all rows as op rows without keys."""
 
     def based(self, rows: DataFrame) -> DataFrame:
-        """Add `_base`, the beginning of the key, and `_hash`, a hash of all values."""
+        """Add `__base`, the beginning of the key, and `__hash`, a hash of all values."""
         names = [name for name in self.request.files.shape.columns if name != "_row"]
         return rows.withColumns({BASE: self.base(rows), HASH: image_hash(rows, names)})
 
@@ -68,13 +68,13 @@ class TableRows(ABC):
         return bool(self.request.config.merge.primary_key)
 
     def key(self) -> Column:
-        """Return the key of a row that has `_base` and `_copy`. No place can be read from the key of a rejected row."""
+        """Return the key of a row that has `__base` and `__copy`. No place can be read from the key of a rejected row."""
         copy = key_column([(F.col(COPY), "int")])
         good = F.col(BASE) if self.unique else F.concat(F.col(BASE), copy)
         return F.when(F.col("_error").isNull(), good).otherwise(F.concat(F.col(BASE), copy, F.lit(b"\x01!")))
 
     def numbered(self, rows: DataFrame) -> DataFrame:
-        """Rows with `_base` and `_hash` under their keys."""
+        """Rows with `__base` and `__hash` under their keys."""
         copy = F.lit(1) if self.unique else F.row_number().over(Window.partitionBy(BASE).orderBy(HASH))
         return rows.withColumn(COPY, copy.cast("bigint")).withColumn("_key", self.key())
 

@@ -144,7 +144,7 @@ class Versions:
             frame = files.frame(self.request.engine, [part])
         else:
             frame = files.spread(self.request.engine, self.record, holding(files.tasks(part), rows.to_numpy())).as_frame()
-        return relabelled(self.request, frame, pa.table({"_row": rows, "_label": self.keys}))
+        return relabelled(self.request, frame, pa.table({"_row": rows, "__label": self.keys}))
 
     def _dense(self) -> bool:
         """Whether record n still has order key n."""

@@ -41,7 +41,7 @@ class Delivery:
 
     Attributes:
         request: The request of the source.
-        events: The new events, with `_anchor` and `_turn`.
+        events: The new events, with `__anchor` and `__turn`.
         files: The entries of the files after the run.
         count: An upper bound of the events; None where there is none.
         known: Of an answer of a database the records that earlier answers had; of files None.
@@ -99,12 +99,12 @@ class Delivery:
         return [*COLUMNS, *PLACE, *image, *([] if "_row" in image else ["_row"])]
 
     def placed(self, events: DataFrame, *, fresh: bool) -> DataFrame:
-        """Events at their places, with `_fresh`: whether they were delivered since the last run, and `_stale`: whether their file has other content now."""
+        """Events at their places, with `__fresh`: whether they were delivered since the last run, and `__stale`: whether their file has other content now."""
         placed = with_places(events, self.where, self.request.engine)
         if self.known is None:
-            return placed.withColumns({"_fresh": self._is_delivered() if fresh else F.lit(False), "_stale": self._is_stale()})
-        told = placed.withColumn("_stale", F.lit(False)) if fresh else self.known.with_stale(placed)
-        return told.withColumn("_fresh", F.lit(fresh))
+            return placed.withColumns({"__fresh": self._is_delivered() if fresh else F.lit(False), "__stale": self._is_stale()})
+        told = placed.withColumn("__stale", F.lit(False)) if fresh else self.known.with_stale(placed)
+        return told.withColumn("__fresh", F.lit(fresh))
 
     @property
     def has_left(self) -> bool:
@@ -118,7 +118,7 @@ class Delivery:
     def _is_stale(self) -> Column:
         """Whether the file of an event was overwritten after it."""
         overwritten = [record for record in self.files if record.replaced]
-        return any_of([(F.col("_file") == record.stored) & (F.col("_turn") < record.arrived) for record in overwritten])
+        return any_of([(F.col("_file") == record.stored) & (F.col("__turn") < record.arrived) for record in overwritten])
 
     def in_order(self, events: DataFrame, names: Sequence[str] = ()) -> DataFrame:
         """Events at their places."""
@@ -172,8 +172,8 @@ class Delivery:
 
     def kept_now(self) -> DataFrame:
         """The new events, once they are stored."""
-        number = F.concat(F.col("_file").cast("binary"), F.lit(b"\x00"), F.col("_row").cast("string").cast("binary"), F.lit(b"\x00"), F.col("_part").cast("string").cast("binary"))
-        turn = F.concat(F.lit(b"\x00"), F.col("_turn").cast("string").cast("binary"))
+        number = F.concat(F.col("_file").cast("binary"), F.lit(b"\x00"), F.col("_row").cast("string").cast("binary"), F.lit(b"\x00"), F.col("__part").cast("string").cast("binary"))
+        turn = F.concat(F.lit(b"\x00"), F.col("__turn").cast("string").cast("binary"))
         rows = self.events.select(F.concat(number, turn).alias("_key"), *map(column, self._event_columns))
         return chosen(self._of_events(self.keep(rows, self.count)), self._event_columns)
 
@@ -214,15 +214,15 @@ class Delivery:
         """Events with what truncations among them do: they become retractions of all keys that were live before."""
         if self.request.config.feed != "debezium":
             return events, self.rules, stood
-        names = ["_version"] if self.rules.by_version else ["_place", "_turn", "_row"]
-        found = self.request.engine.to_arrow(events.where(F.col("_does") == TRUNCATES).select(*names).distinct()).to_pylist()
-        events = events.where(F.col("_does") != TRUNCATES)
+        names = ["__version"] if self.rules.by_version else ["__place", "__turn", "_row"]
+        found = self.request.engine.to_arrow(events.where(F.col("__does") == TRUNCATES).select(*names).distinct()).to_pylist()
+        events = events.where(F.col("__does") != TRUNCATES)
         if not found:
             return events, self.rules, stood
         if self.rules.by_version:
-            placed = _with_eras_of_versions(events, sorted(row["_version"] for row in found), self.request)
+            placed = _with_eras_of_versions(events, sorted(row["__version"] for row in found), self.request)
         else:
-            placed = _with_eras(events, sorted((row["_place"], row["_turn"], row["_row"]) for row in found), self.request)
+            placed = _with_eras(events, sorted((row["__place"], row["__turn"], row["_row"]) for row in found), self.request)
         if stood is not None:
             placed = united(placed, self._retractions(stood, placed))
         return placed, replace(self.rules, clears=True), stood
@@ -230,7 +230,7 @@ class Delivery:
     def _retractions(self, stood: DataFrame, events: DataFrame) -> DataFrame:
         """Quiet retractions of all prior rows, before all events: a truncation came behind them."""
         live = stood.where(F.col("_error").isNull())
-        return as_events(live, events.columns, {"_of": F.col("_key"), "_does": F.lit(STANDS), "_wiped": F.lit(True), "_era": F.lit(0), "_place": F.lit(-2)}, events)
+        return as_events(live, events.columns, {"__of": F.col("_key"), "__does": F.lit(STANDS), "__wiped": F.lit(True), "__era": F.lit(0), "__place": F.lit(-2)}, events)
 
     def _corrected(self, fresh: DataFrame, earlier: DataFrame | None) -> DataFrame:
         """The op rows of new events among earlier ones: the keys that they touch are replayed."""
@@ -238,14 +238,14 @@ class Delivery:
         stood = request.prior_rows
         assert stood is not None  # else nothing is late
         everything = self._known(earlier)
-        clears = request.engine.to_arrow(fresh.where(F.col("_does") == TRUNCATES).select("_row"), 1).num_rows if rules.keeps else 0
+        clears = request.engine.to_arrow(fresh.where(F.col("__does") == TRUNCATES).select("_row"), 1).num_rows if rules.keeps else 0
         if everything is None:
-            among, touched = fresh, fresh.select("_of").distinct()
+            among, touched = fresh, fresh.select("__of").distinct()
         elif clears:
-            among, touched = united(everything, fresh), united(everything.select("_of"), fresh.select("_of"), stood.select(F.col("_key").alias("_of"))).distinct()
+            among, touched = united(everything, fresh), united(everything.select("__of"), fresh.select("__of"), stood.select(F.col("_key").alias("__of"))).distinct()
         else:
             touched = self._touched(fresh, everything)
-            met = everything.join(touched, "_of", "left_semi") if not rules.keeps else united(everything.where(F.col("_does") == TRUNCATES), everything.where(F.col("_does") != TRUNCATES).join(touched, "_of", "left_semi"))
+            met = everything.join(touched, "__of", "left_semi") if not rules.keeps else united(everything.where(F.col("__does") == TRUNCATES), everything.where(F.col("__does") != TRUNCATES).join(touched, "__of", "left_semi"))
             among = united(chosen(met, fresh.columns), fresh)
         among = self.computed(among if self.known is None else self.known.with_repeated(among))
         events, told, _ = self._cleared(self._settled(among, None), None)
@@ -258,7 +258,7 @@ class Delivery:
     def _touched(self, fresh: DataFrame, everything: DataFrame) -> DataFrame:
         """The keys of new events, and the keys that depend on them."""
         if not (self.rules.refuses_corrections and self.request.config.merge.of):
-            return fresh.select("_of").distinct()
+            return fresh.select("__of").distinct()
         return connected(fresh, everything, self.request)
 
     def _known(self, earlier: DataFrame | None) -> DataFrame | None:
@@ -270,8 +270,8 @@ class Delivery:
     def _before(self, stood: DataFrame, among: DataFrame, touched: DataFrame, overwritten: Sequence[str]) -> DataFrame:
         """The prior rows of touched keys, and the prior rejects of their events."""
         good = F.col("_error").isNull()
-        keys = touched.select(F.col("_of").alias("_key"))
-        rejects = among.where(~F.col("_does").isin(TRUNCATES, ACTIVATES)).select(place_key().alias("_key"))
+        keys = touched.select(F.col("__of").alias("_key"))
+        rejects = among.where(~F.col("__does").isin(TRUNCATES, ACTIVATES)).select(place_key().alias("_key"))
         names = ["_key", *self.rules.names]
         gone = [] if self.known is None else [self.known.gone()]
         met = stood.select(*map(column, names)).join(united(keys, rejects, *gone).distinct(), "_key", "left_semi")
@@ -308,12 +308,12 @@ class Delivery:
         engine = self.request.engine
         there = engine.from_arrow(engine.to_arrow(earlier.where(self.is_left())))  # the table is emptied before they are read
         known = _fitted(there, self.events, self._event_columns)
-        lost = rows.join(known.select(F.col("_of").alias("_key")).distinct(), "_key", "left_anti")
+        lost = rows.join(known.select(F.col("__of").alias("_key")).distinct(), "_key", "left_anti")
         return united(known, self._rows_as_events(lost))
 
     def _rows_as_events(self, rows: DataFrame) -> DataFrame:
         """Prior rows as the events that brought them in."""
-        return as_events(rows, self._event_columns, {"_of": F.col("_key"), "_does": F.lit(STANDS), "_anchor": F.col("_file"), "_turn": F.lit(0)}, self.events)
+        return as_events(rows, self._event_columns, {"__of": F.col("_key"), "__does": F.lit(STANDS), "__anchor": F.col("_file"), "__turn": F.lit(0)}, self.events)
 
     def warn(self, marked: DataFrame) -> None:
         """Warn of corrections that found nothing (W460)."""
@@ -333,32 +333,32 @@ def _all_present(request: IngestRequest) -> list[Part]:
 
 
 def _with_eras(events: DataFrame, marks: Sequence[tuple[int, int, int]], request: IngestRequest) -> DataFrame:
-    """Events with `_era`, the number of truncations before them, and `_wiped`, whether one follows."""
+    """Events with `__era`, the number of truncations before them, and `__wiped`, whether one follows."""
     starts = [(-3, -1, -1), *marks]
     ends = [*marks, (1 << 62, 0, 0)]
-    columns: dict[str, Any] = {"_era": list(range(len(starts)))}
+    columns: dict[str, Any] = {"__era": list(range(len(starts)))}
     for side, found in (("lo", starts), ("hi", ends)):
         for at, name in enumerate("ptr"):
             columns[f"_{side}_{name}"] = [one[at] for one in found]
     table = pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()})
     bounds = F.broadcast(request.engine.from_arrow(table))
     inside = _is_behind("lo") & ~_is_behind("hi")
-    return events.join(bounds, inside).drop(*(name for name in columns if name != "_era")).withColumn("_wiped", F.col("_era") < len(marks))
+    return events.join(bounds, inside).drop(*(name for name in columns if name != "__era")).withColumn("__wiped", F.col("__era") < len(marks))
 
 
 def _with_eras_of_versions(events: DataFrame, marks: Sequence[bytes], request: IngestRequest) -> DataFrame:
     """The same where truncations have versions: each one comes behind all events of its version. Events without a version come first."""
-    bounds = pa.table({"_era": list(range(len(marks) + 1)), "_lo": pa.array([None, *marks], pa.binary()), "_hi": pa.array([*marks, None], pa.binary())})
-    version = F.coalesce(F.col("_version"), F.lit(b""))
-    inside = (F.col("_lo").isNull() | (version > F.col("_lo"))) & (F.col("_hi").isNull() | (version <= F.col("_hi")))
-    placed = events.join(F.broadcast(request.engine.from_arrow(bounds)), inside).drop("_lo", "_hi")
-    return placed.withColumn("_wiped", F.col("_era") < len(marks))
+    bounds = pa.table({"__era": list(range(len(marks) + 1)), "__lo": pa.array([None, *marks], pa.binary()), "__hi": pa.array([*marks, None], pa.binary())})
+    version = F.coalesce(F.col("__version"), F.lit(b""))
+    inside = (F.col("__lo").isNull() | (version > F.col("__lo"))) & (F.col("__hi").isNull() | (version <= F.col("__hi")))
+    placed = events.join(F.broadcast(request.engine.from_arrow(bounds)), inside).drop("__lo", "__hi")
+    return placed.withColumn("__wiped", F.col("__era") < len(marks))
 
 
 def _is_behind(side: str) -> Column:
     """Whether an event comes behind a bound."""
     place, turn, row = (F.col(f"_{side}_{name}") for name in "ptr")
-    return (F.col("_place") > place) | ((F.col("_place") == place) & ((F.col("_turn") > turn) | ((F.col("_turn") == turn) & (F.col("_row") > row))))
+    return (F.col("__place") > place) | ((F.col("__place") == place) & ((F.col("__turn") > turn) | ((F.col("__turn") == turn) & (F.col("_row") > row))))
 
 
 def _fitted(rows: DataFrame, like: DataFrame, names: Sequence[str]) -> DataFrame:

@@ -22,7 +22,7 @@ def as_events(rows: DataFrame, names: Sequence[str], told: Mapping[str, Column],
         like: Events, for the types of columns.
     """
     types = {field.name: field.dataType for field in like.schema.fields}
-    plain = {"_quiet": F.lit(True), "_expects": F.lit(False), "_part": F.lit(0), "_fresh": F.lit(False), "_stale": F.lit(False), "_turn": F.lit(0), "_row": F.lit(0)}
+    plain = {"__quiet": F.lit(True), "__expects": F.lit(False), "__part": F.lit(0), "__fresh": F.lit(False), "__stale": F.lit(False), "__turn": F.lit(0), "_row": F.lit(0)}
     values = []
     for name in names:
         value = told.get(name)

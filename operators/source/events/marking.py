@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 Marks = Callable[[IngestRequest, "DataFrame"], "DataFrame"]
-"""Adds `_does` to records that are no rejects, and makes rejects of some."""
+"""Adds `__does` to records that are no rejects, and makes rejects of some."""
 
 
 def events_of(request: IngestRequest, rows: DataFrame, marks: Marks) -> DataFrame:
@@ -29,28 +29,28 @@ def events_of(request: IngestRequest, rows: DataFrame, marks: Marks) -> DataFram
     config = request.config
     told = marks(request, rows)
     good = F.col("_error").isNull()
-    told = told.where(~good | (F.col("_does") != PASSED)).withColumn("_does", F.when(good, F.col("_does")).otherwise(STANDS))
+    told = told.where(~good | (F.col("__does") != PASSED)).withColumn("__does", F.when(good, F.col("__does")).otherwise(STANDS))
     if config.merge.version_field:
-        versioned = ~F.col("_does").isin(ACTIVATES)
+        versioned = ~F.col("__does").isin(ACTIVATES)
         names = ", ".join(config.merge.version_field)
-        told = rejected(told, F.col("_error").isNull() & versioned & F.col("_version").isNull(), "null_version", F.lit(f"the version ({names}) is null"))
+        told = rejected(told, F.col("_error").isNull() & versioned & F.col("__version").isNull(), "null_version", F.lit(f"the version ({names}) is null"))
     return _split(request, _with_keys(request, told))
 
 
 def _with_keys(request: IngestRequest, told: DataFrame) -> DataFrame:
-    """Add `_own` and `_named`: the record's own key, and the key of the record that it means. Rejects records without the key that they need."""
+    """Add `__own` and `__named`: the record's own key, and the key of the record that it means. Rejects records without the key that they need."""
     config, keys = request.config, request.source.identity
     if not config.merge.of:
         null = any_of([column(name).isNull() for name, _ in keys])
-        told = told.withColumns({"_own": F.col("_key"), "_named": F.col("_key"), "_shown": _shown([(name, column(name)) for name, _ in keys])})
+        told = told.withColumns({"__own": F.col("_key"), "__named": F.col("_key"), "__shown": _shown([(name, column(name)) for name, _ in keys])})
     else:
         named = _named(config, [name for name, _ in keys])
-        means = F.col("_does").isin(GOES, PATCHES)
+        means = F.col("__does").isin(GOES, PATCHES)
         needed = [F.when(means, value).otherwise(column(name)) for name, value in named]
         null = any_of([value.isNull() for value in needed])
         shown = _shown(named)
-        told = told.withColumns({"_own": F.col("_key"), "_named": key_column([(value, kind) for (_, value), (_, kind) in zip(named, keys, strict=True)]), "_shown": shown})
-    wanted = ~F.col("_does").isin(TRUNCATES, ACTIVATES)
+        told = told.withColumns({"__own": F.col("_key"), "__named": key_column([(value, kind) for (_, value), (_, kind) in zip(named, keys, strict=True)]), "__shown": shown})
+    wanted = ~F.col("__does").isin(TRUNCATES, ACTIVATES)
     detail = F.lit(f"the primary key ({', '.join(name for name, _ in keys)}) is null")
     return rejected(told, F.col("_error").isNull() & wanted & null, "null_primary_key", detail)
 
@@ -75,20 +75,20 @@ def _split(request: IngestRequest, told: DataFrame) -> DataFrame:
     config = request.config
     good, is_feed = F.col("_error").isNull(), config.feed is not None
     told = _with_parts(config, told)
-    first, second = F.col("_part") == 1, F.col("_part") == 2
+    first, second = F.col("__part") == 1, F.col("__part") == 2
     versioned = config.merge.version_field is not None
     quiet = F.lit(is_feed or versioned or config.merge.unknown.retract == "ignore")
-    does = F.when(first, GOES).when(second | ~good, STANDS).otherwise(F.col("_does"))
-    meant = F.col("_does").isin(GOES, PATCHES)
+    does = F.when(first, GOES).when(second | ~good, STANDS).otherwise(F.col("__does"))
+    meant = F.col("__does").isin(GOES, PATCHES)
     made = {
-        "_of": F.when(~good, F.col("_key")).when(first | (meant & (F.col("_part") == 0)), F.col("_named")).otherwise(F.col("_own")),
-        "_does": does,
-        "_quiet": quiet | first,
-        "_expects": good & (F.lit(is_feed) == F.lit(False)) & F.col("_does").isin(CORRECTS, PATCHES) & ~second,
-        "_ref": F.when(first, F.col("_own")).when(second, F.col("_named")),
-        "_kept": F.when(good & ~first, F.col("_kept")) if is_feed else F.lit(None),
-        "_version": F.col("_version") if versioned or config.asks else F.lit(None),
-        "_stream": F.col("_stream") if is_feed else F.lit(None),
+        "__of": F.when(~good, F.col("_key")).when(first | (meant & (F.col("__part") == 0)), F.col("__named")).otherwise(F.col("__own")),
+        "__does": does,
+        "__quiet": quiet | first,
+        "__expects": good & (F.lit(is_feed) == F.lit(False)) & F.col("__does").isin(CORRECTS, PATCHES) & ~second,
+        "__ref": F.when(first, F.col("__own")).when(second, F.col("__named")),
+        "__kept": F.when(good & ~first, F.col("__kept")) if is_feed else F.lit(None),
+        "__version": F.col("__version") if versioned or config.asks else F.lit(None),
+        "__stream": F.col("__stream") if is_feed else F.lit(None),
     }
     kinds = {name: made.get(name, column(name)).cast(kind) for name, kind in COLUMNS.items()}
     values = _image(request)
@@ -96,15 +96,15 @@ def _split(request: IngestRequest, told: DataFrame) -> DataFrame:
 
 
 def _with_parts(config: SourceConfig, told: DataFrame) -> DataFrame:
-    """Add `_part`: 1 and 2 for the events of a record that takes back another key than it appends, else 0."""
+    """Add `__part`: 1 and 2 for the events of a record that takes back another key than it appends, else 0."""
     good = F.col("_error").isNull()
-    moves = good & (F.col("_does") == CORRECTS) & (F.col("_own") != F.col("_named"))
+    moves = good & (F.col("__does") == CORRECTS) & (F.col("__own") != F.col("__named"))
     if config.feed is not None:
-        moves = good & (F.col("_does") == STANDS) & F.col("_old_key").isNotNull() & F.col("_kept").isNull()  # else it may be a reject, which moves nothing
-        told = told.withColumn("_named", F.coalesce(F.col("_old_key"), F.col("_own")))
+        moves = good & (F.col("__does") == STANDS) & F.col("__old_key").isNotNull() & F.col("__kept").isNull()  # else it may be a reject, which moves nothing
+        told = told.withColumn("__named", F.coalesce(F.col("__old_key"), F.col("__own")))
     elif not config.merge.of:
-        return told.withColumn("_part", F.lit(0))
-    return told.withColumn("_part", F.explode(F.when(moves, F.array(F.lit(1), F.lit(2))).otherwise(F.array(F.lit(0)))))
+        return told.withColumn("__part", F.lit(0))
+    return told.withColumn("__part", F.explode(F.when(moves, F.array(F.lit(1), F.lit(2))).otherwise(F.array(F.lit(0)))))
 
 
 def _image(request: IngestRequest) -> dict[str, Column]:
@@ -113,7 +113,7 @@ def _image(request: IngestRequest) -> dict[str, Column]:
     values = {name: column(name) for name in request.files.shape.columns}
     if not config.merge.of:
         return values
-    patches = F.col("_error").isNull() & (F.col("_does") == PATCHES)  # what is live under the named key keeps that key
+    patches = F.col("_error").isNull() & (F.col("__does") == PATCHES)  # what is live under the named key keeps that key
     return values | {name: F.when(patches, value).otherwise(column(name)) for name, value in _named(config, keys)}
 
 
@@ -128,11 +128,11 @@ def by_groups(request: IngestRequest, rows: DataFrame) -> DataFrame:
     codes = {"append": STANDS, "correct": CORRECTS, "patch": PATCHES, "retract": GOES, "ignore": PASSED}
     groups = [(codes[group], words) for group, words in ops.items()]
     found = [F.when(_is_among(word, words), code) for code, words in groups]
-    told = told.withColumn("_does", F.coalesce(*found))
+    told = told.withColumn("__does", F.coalesce(*found))
     named = F.coalesce(F.concat(F.lit("'"), word, F.lit("'")), F.lit("null"))
     what = request.config.merge.op if program is None else "the operation"
     detail = F.concat(F.lit(f"{what} is "), named, F.lit(", which is in no group of ops"))
-    return rejected(told, F.col("_error").isNull() & F.col("_does").isNull(), "unknown_operation", detail)
+    return rejected(told, F.col("_error").isNull() & F.col("__does").isNull(), "unknown_operation", detail)
 
 
 def _is_among(word: Column, words: Sequence[str | None]) -> Column:
@@ -161,19 +161,19 @@ def as_word(value: Column, kind: Kind) -> Column:
 
 
 def _computed(request: IngestRequest, rows: DataFrame, program: Program) -> tuple[DataFrame, Column]:
-    """Records with `_word`, the value of an expression; those in which it fails are rejects."""
+    """Records with `__word`, the value of an expression; those in which it fails are rejects."""
     assert program.expression is not None  # it was compiled as one
     ready, context = prepare(rows, program.reads_system, request.source.output, request.values)
     value, failed = spark.column(program.expression, context)
     word = as_word(value, program.expression.type.kind)
     if failed is None:
-        return ready.withColumn("_word", word), F.col("_word")
+        return ready.withColumn("__word", word), F.col("__word")
     good = F.col("_error").isNull()
-    sound = ready.where(~(good & failed)).withColumn("_word", word)
+    sound = ready.where(~(good & failed)).withColumn("__word", word)
     wrong = spark.errors(ready.where(good & failed), program, context, "__why")
     text = F.to_json(F.struct(F.col("__why.category").alias("category"), F.col("__why.message").alias("detail")))
-    refused = wrong.withColumns({"_error": text, "_key": place_key(), "_word": F.lit(None).cast("string")}).drop("__why")
-    return sound.unionByName(refused), F.col("_word")
+    refused = wrong.withColumns({"_error": text, "_key": place_key(), "__word": F.lit(None).cast("string")}).drop("__why")
+    return sound.unionByName(refused), F.col("__word")
 
 
 def by_message(_request: IngestRequest, rows: DataFrame) -> DataFrame:
@@ -182,11 +182,11 @@ def by_message(_request: IngestRequest, rows: DataFrame) -> DataFrame:
 
 
 def by_last(is_live: Callable[[IngestRequest, DataFrame], DataFrame]) -> Marks:
-    """Strategies that say whether a key is live after a record (`_stays`)."""
+    """Strategies that say whether a key is live after a record (`__stays`)."""
 
     def marks(request: IngestRequest, rows: DataFrame) -> DataFrame:
         told = is_live(request, rows)
-        return told.withColumn("_does", F.when(F.col("_stays"), STANDS).otherwise(GOES))
+        return told.withColumn("__does", F.when(F.col("__stays"), STANDS).otherwise(GOES))
 
     return marks
 

@@ -61,16 +61,16 @@ def turns(request: IngestRequest, records: Sequence[FileRecord], *, by_version: 
 
 
 def with_turns(frame: DataFrame, found: Sequence[tuple[str, str, int]], engine: Engine) -> DataFrame:
-    """Events with `_anchor` and `_turn`, by their files."""
+    """Events with `__anchor` and `__turn`, by their files."""
     if all(file == anchor and not turn for file, anchor, turn in found):
-        return frame.withColumns({"_anchor": F.col("_file"), "_turn": F.lit(0).cast("bigint")})
+        return frame.withColumns({"__anchor": F.col("_file"), "__turn": F.lit(0).cast("bigint")})
     files, anchors, numbers = zip(*found, strict=True)
-    table = pa.table({"_file": files, "_anchor": anchors, "_turn": pa.array(numbers, pa.int64())})
+    table = pa.table({"_file": files, "__anchor": anchors, "__turn": pa.array(numbers, pa.int64())})
     return frame.join(F.broadcast(engine.from_arrow(table)), "_file")
 
 
 def with_places(frame: DataFrame, where: Mapping[str, int], engine: Engine) -> DataFrame:
-    """Events with `_place`, the place of their anchors; events of unknown files come first."""
-    table = pa.table({"_anchor": pa.array(list(where), pa.string()), "_place": pa.array(list(where.values()), pa.int64())})
-    placed = frame.join(F.broadcast(engine.from_arrow(table)), "_anchor", "left")
-    return placed.withColumn("_place", F.coalesce("_place", F.lit(-1).cast("bigint")))
+    """Events with `__place`, the place of their anchors; events of unknown files come first."""
+    table = pa.table({"__anchor": pa.array(list(where), pa.string()), "__place": pa.array(list(where.values()), pa.int64())})
+    placed = frame.join(F.broadcast(engine.from_arrow(table)), "__anchor", "left")
+    return placed.withColumn("__place", F.coalesce("__place", F.lit(-1).cast("bigint")))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 FIELDS: Final = "_widened"
-CHAIN: Final = "_fields_before"
+CHAIN: Final = "__fields_before"
 """A column with what the events of a row say of undeclared fields (`step`), oldest first; null where nothing is merged."""
 _FULL, _PATCH, _KEEPS = "f", "p", "k"
 

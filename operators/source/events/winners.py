@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from operators.source.events.deliveries import Delivery
 
-KEPT: Final = ("_does", "_version", "_stream", "_anchor", "_turn", "_file", "_row", "_part")
+KEPT: Final = ("__does", "__version", "__stream", "__anchor", "__turn", "_file", "_row", "__part")
 """What is kept of an event beside its key."""
 _TOGETHER: Final = b"\xfe"
 """The first byte of what is kept under no key: activated versions of streams."""
@@ -46,21 +46,21 @@ class Winners:
         """The op rows. Stores what is to be remembered."""
         delivery, request = self.delivery, self.delivery.request
         fresh = delivery.computed(delivery.placed(delivery.events, fresh=True))
-        together, clears = F.col("_does") == ACTIVATES, request.config.feed == "singer"
+        together, clears = F.col("__does") == ACTIVATES, request.config.feed == "singer"
         new = self._clearings(fresh.where(together)) if clears else []
         keyed = fresh.where(~together) if clears else fresh
         rows = delivery.memory.rows() if clears else None
         old = [] if rows is None else self._clearings(delivery.in_order(rows.where(together).select(*map(column, KEPT))))
         all_keys = bool(new) or request.rebuilt
-        kept = delivery.memory.latest(None if all_keys else keyed.select(F.col("_of").alias("_key")).distinct())
+        kept = delivery.memory.latest(None if all_keys else keyed.select(F.col("__of").alias("_key")).distinct())
         known = None if kept is None else delivery.in_order(chosen(kept.where(~together), ["_key", *KEPT]))
         if request.rebuilt:
             return self._again(keyed, known, new, old)
         return self._follow(keyed, known, new, old)
 
     def _clearings(self, rows: DataFrame) -> list[Clearing]:
-        found = self.delivery.request.engine.to_arrow(rows.select("_stream", "_place", "_turn", "_row")).to_pylist()
-        return [Clearing(one["_stream"], (one["_place"], one["_turn"], one["_row"])) for one in found]
+        found = self.delivery.request.engine.to_arrow(rows.select("__stream", "__place", "__turn", "_row")).to_pylist()
+        return [Clearing(one["__stream"], (one["__place"], one["__turn"], one["_row"])) for one in found]
 
     def _follow(self, fresh: DataFrame, known: DataFrame | None, new: Sequence[Clearing], old: Sequence[Clearing]) -> DataFrame:
         """The op rows of new events after earlier ones."""
@@ -68,12 +68,12 @@ class Winners:
         events = fresh if known is None else self._newer(fresh, known)
         rules = delivery.rules
         if new or old:
-            events = events.withColumns({"_wiped": self._is_wiped([*new, *old]), "_era": F.lit(0)})
+            events = events.withColumns({"__wiped": self._is_wiped([*new, *old]), "__era": F.lit(0)})
             rules = replace(rules, clears=True)
-        events = events.withColumn("_injected", F.lit(False))
+        events = events.withColumn("__injected", F.lit(False))
         if new and known is not None and stood is not None:
-            gone = known.where((F.col("_does") == STANDS) & self._is_wiped(new))
-            told = {"_of": F.col("_key"), "_does": F.lit(GOES), "_wiped": F.lit(True), "_era": F.lit(0), "_injected": F.lit(True)}
+            gone = known.where((F.col("__does") == STANDS) & self._is_wiped(new))
+            told = {"__of": F.col("_key"), "__does": F.lit(GOES), "__wiped": F.lit(True), "__era": F.lit(0), "__injected": F.lit(True)}
             events = united(events, as_events(gone, events.columns, told, events))
         marked = delivery.computed(replayed(events, stood, rules))
         delivery.warn(marked)
@@ -82,12 +82,12 @@ class Winners:
 
     def _newer(self, fresh: DataFrame, known: DataFrame) -> DataFrame:
         """The new events that come behind the kept ones of their keys."""
-        names = [name for name in self.delivery.rules.order_names if name != "_part"]
-        slim = known.select(F.col("_key").alias("_of"), *(column(name).alias(f"_kept{name}") for name in names))
-        both = fresh.join(slim, "_of", "left")
-        unknown, later = F.col("_kept_row").isNull(), F.lit(False)
+        names = [name for name in self.delivery.rules.order_names if name != "__part"]
+        slim = known.select(F.col("_key").alias("__of"), *(column(name).alias(f"__kept{name}") for name in names))
+        both = fresh.join(slim, "__of", "left")
+        unknown, later = F.col("__kept_row").isNull(), F.lit(False)
         for name in reversed(names):
-            new, old = column(name), column(f"_kept{name}")
+            new, old = column(name), column(f"__kept{name}")
             bigger = F.when(new.isNull(), False).when(old.isNull(), True).otherwise(new > old)
             later = bigger | (new.eqNullSafe(old) & later)
         return chosen(both.where(unknown | later), fresh.columns)
@@ -99,11 +99,11 @@ class Winners:
     def _remember(self, marked: DataFrame, fresh: DataFrame, left: DataFrame | None = None) -> None:
         """Store the newest event of each key, and the clearings."""
         delivery, request = self.delivery, self.delivery.request
-        final = marked.where(F.col("_final") & ~F.col("_injected") & F.col("_error").isNull())
-        rows = final.select(F.col("_of").alias("_key"), *map(column, KEPT))
+        final = marked.where(F.col("__final") & ~F.col("__injected") & F.col("_error").isNull())
+        rows = final.select(F.col("__of").alias("_key"), *map(column, KEPT))
         if request.config.feed == "singer":
-            together = fresh.where(F.col("_does") == ACTIVATES)
-            place = F.concat(F.lit(_TOGETHER), F.col("_file").cast("binary"), F.lit(b"\x00"), F.col("_row").cast("string").cast("binary"), F.lit(b"\x00"), F.col("_turn").cast("string").cast("binary"))
+            together = fresh.where(F.col("__does") == ACTIVATES)
+            place = F.concat(F.lit(_TOGETHER), F.col("_file").cast("binary"), F.lit(b"\x00"), F.col("_row").cast("string").cast("binary"), F.lit(b"\x00"), F.col("__turn").cast("string").cast("binary"))
             rows = united(rows, together.select(place.alias("_key"), *map(column, KEPT)))
         if left is not None:
             rows = united(rows, left)
@@ -118,9 +118,9 @@ class Winners:
         if stood is not None and delivery.has_left:
             events = united(events, self._left(events, known, stood, gone))
         if clearings:
-            events = events.withColumns({"_wiped": self._is_wiped(clearings), "_era": F.lit(0)})
+            events = events.withColumns({"__wiped": self._is_wiped(clearings), "__era": F.lit(0)})
             rules = replace(rules, clears=True)
-        events = events.withColumn("_injected", F.lit(False))
+        events = events.withColumn("__injected", F.lit(False))
         left = self._gone_clearings(gone) if gone and old else None
         delivery.memory.forget()
         marked = replayed(events, None, rules)
@@ -135,22 +135,22 @@ class Winners:
         kept = self.delivery.memory.rows()
         if kept is None:
             return None
-        rows = kept.where((F.col("_does") == ACTIVATES) & F.col("_file").isin(list(gone))).select("_key", *map(column, KEPT))
+        rows = kept.where((F.col("__does") == ACTIVATES) & F.col("_file").isin(list(gone))).select("_key", *map(column, KEPT))
         return request.engine.from_arrow(request.engine.to_arrow(rows))
 
     def _left(self, events: DataFrame, known: DataFrame | None, stood: DataFrame, gone: Sequence[str]) -> DataFrame:
         """What is kept of files that are gone as events, with the live rows of their keys; and rows of such files that nothing is kept."""
         engine = self.delivery.request.engine
         rows = stood.where(F.col("_file").isin(list(gone))) if gone else stood.limit(0)
-        plain = {"_of": F.col("_key"), "_does": F.lit(STANDS), "_anchor": F.col("_file"), "_turn": F.lit(0), "_version": self._version_of()}
+        plain = {"__of": F.col("_key"), "__does": F.lit(STANDS), "__anchor": F.col("_file"), "__turn": F.lit(0), "__version": self._version_of()}
         if known is None:
-            return self.delivery.in_order(as_events(rows, [name for name in events.columns if name != "_place"], plain, events))
+            return self.delivery.in_order(as_events(rows, [name for name in events.columns if name != "__place"], plain, events))
         there = engine.from_arrow(engine.to_arrow(known.where(self.delivery.is_left()).select("_key", *map(column, KEPT))))
         image = [name for name in stood.columns if name not in (*KEPT, "_epoch")]
         met = there.join(stood.select(*map(column, image)), "_key", "left")
-        told = {"_of": F.col("_key")}
+        told = {"__of": F.col("_key")}
         lost = rows.join(there.select("_key"), "_key", "left_anti")
-        names = [name for name in events.columns if name != "_place"]
+        names = [name for name in events.columns if name != "__place"]
         return self.delivery.in_order(united(as_events(met, names, told, events), as_events(lost, names, plain, events)), events.columns)
 
     def _version_of(self) -> Column:
@@ -160,11 +160,11 @@ class Winners:
 
 def _is_before(clearing: Clearing) -> Column:
     """Whether an event of an older version of the stream comes before its activation."""
-    names = ("_place", "_turn", "_row")
+    names = ("__place", "__turn", "_row")
     before: Column = F.lit(False)
     for name, bound in zip(reversed(names), reversed(clearing.place), strict=True):
         before = (F.col(name) < bound) | ((F.col(name) == bound) & before)
-    return before & (F.col("_stream").isNull() | (F.col("_stream") < F.lit(clearing.stream)))
+    return before & (F.col("__stream").isNull() | (F.col("__stream") < F.lit(clearing.stream)))
 
 
 def _frontier(activations: Sequence[Clearing]) -> list[Clearing]:

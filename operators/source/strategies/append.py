@@ -37,8 +37,8 @@ def _refuse_changed(request: IngestRequest, record: FileRecord) -> None:
     """Raise InputChanged if an earlier record of a file changed."""
     assert request.prior is not None  # else nothing was read
     files, engine = request.files, request.engine
-    old = old_hashes(request, of_file(request.prior.rows, files, record)).column("_hash")
-    new = new_hashes(request, files.frame(engine, [Part(record)])).column("_hash")
+    old = old_hashes(request, of_file(request.prior.rows, files, record)).column("__hash")
+    new = new_hashes(request, files.frame(engine, [Part(record)])).column("__hash")
     if not new.slice(0, len(old)).equals(old):
         first = next((at for at, (left, right) in enumerate(zip(old, new, strict=False)) if left != right), min(len(old), len(new)))
         raise InputChanged(f"{record.path}: record {first + 1} is not what was read before; 'merge: append' takes new records only")

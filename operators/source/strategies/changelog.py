@@ -38,15 +38,15 @@ def marks_of(config: SourceConfig) -> Marks | None:
 
 
 def marked(request: IngestRequest, rows: DataFrame) -> DataFrame:
-    """Records with `_stays` and `_wrong`; those with an unknown operation are rejected."""
-    word = F.trim(F.col("_mark").cast("string"))
+    """Records with `__stays` and `__wrong`; those with an unknown operation are rejected."""
+    word = F.trim(F.col("__mark").cast("string"))
     known = F.coalesce(word.isin(*COMES, *GOES), F.lit(False))
     named = F.coalesce(F.concat(F.lit("'"), word, F.lit("'")), F.lit("null"))
     detail = F.concat(F.lit(f"{request.config.merge.op} is "), named, F.lit(", which is no operation"))
     told = rejected(rows, F.col("_error").isNull() & ~known, "unknown_operation", detail)
     goes = F.col("_error").isNull() & F.coalesce(word.isin(*GOES), F.lit(False))
     nothing = F.concat(F.lit("nothing to take back: there is no row with "), _shown(request))
-    return told.withColumns({"_stays": ~goes, "_wrong": F.when(goes, error("retraction_of_unknown_key", nothing))})
+    return told.withColumns({"__stays": ~goes, "__wrong": F.when(goes, error("retraction_of_unknown_key", nothing))})
 
 
 def _shown(request: IngestRequest) -> Column:

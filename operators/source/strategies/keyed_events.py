@@ -2,8 +2,8 @@
 
 A frame of events has `_key`, the source's stored columns, `_order` and `_row` (the event's position), and two more columns:
 
-* `_stays`: whether the row of the key is live after the event.
-* `_wrong`: the detail of the reject that the event becomes if its key has no live row before it.
+* `__stays`: whether the row of the key is live after the event.
+* `__wrong`: the detail of the reject that the event becomes if its key has no live row before it.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def deliver(request: IngestRequest, marks: Callable[[DataFrame], DataFrame], *, 
 
     Args:
         request: The request of the source.
-        marks: Adds `_stays` (never null) and `_wrong` to the records, and may make rejects of some.
+        marks: Adds `__stays` (never null) and `__wrong` to the records, and may make rejects of some.
         first_wins: Whether the first event of a key decides, whatever comes later.
-        judged: Whether `marks` may give `_wrong` a value.
+        judged: Whether `marks` may give `__wrong` a value.
     """
     changes = request.changes
     again = request.rebuilt or (not first_wins and _out_of_order(request))
@@ -163,13 +163,13 @@ def _passed_over(request: IngestRequest, events: DataFrame) -> tuple[int, str] |
     assert request.prior_rows is not None  # else nothing was read already
     compared, stood = request.compared(), request.prior_rows.where(F.col("_error").isNull())
     here = [(record.stored, order) for order, record in enumerate(request.changes.now) if record.present]
-    places = request.engine.from_arrow(pa.table({"_file": [name for name, _ in here], "_stands": pa.array([order for _, order in here], pa.int64())}))
+    places = request.engine.from_arrow(pa.table({"_file": [name for name, _ in here], "__stands": pa.array([order for _, order in here], pa.int64())}))
     was = parts(stood, compared)
     old = stood.select("_key", "_file", *(part.alias(f"_was{at}") for at, part in enumerate(was))).join(places, "_file").drop("_file")
     now = parts(events, compared)
     marked = events.where(F.col("_error").isNull()).select("_key", "_file", "_order", *(part.alias(f"_is{at}") for at, part in enumerate(now)))
     same = agree([F.col(f"_was{at}") for at in range(len(was))], [F.col(f"_is{at}") for at in range(len(now))])
-    passed = marked.join(old, "_key").where((F.col("_stands") > F.col("_order")) & ~same)
+    passed = marked.join(old, "_key").where((F.col("__stands") > F.col("_order")) & ~same)
     [found] = request.engine.to_arrow(passed.agg(F.count(F.lit(1)).alias("count"), F.min("_file").alias("file"))).to_pylist()
     return (found["count"], found["file"]) if found["count"] else None
 
@@ -197,7 +197,7 @@ def _replayed(request: IngestRequest, events: DataFrame, *, first_wins: bool) ->
         return rows if stood is None else diff(stood, rows.drop("_op"), request.cause, compare=compared)
     new, good = _is_new(request), F.col("_error").isNull()
     marked = _with_presence(stood, events, of_present_content=bool(earlier) and not first_wins)
-    lasting = F.col("_file").isin(gone) | (good & (F.col("_file").isin(fresh) | (F.col("_file").isin(earlier) & ~F.col("_there"))))
+    lasting = F.col("_file").isin(gone) | (good & (F.col("_file").isin(fresh) | (F.col("_file").isin(earlier) & ~F.col("__there"))))
     kept, lasts = marked.where(~lasting & ~F.col("_file").isin(fresh)), marked.where(lasting)
     again = net_changes(_standing(events.where(~new), kept, lasts), None, names, compared, first_wins=first_wins)
     base = united(*(rows.select("_key", *map(column, names)) for rows in (again, lasts)))
@@ -215,12 +215,12 @@ def _lost(request: IngestRequest) -> tuple[list[str], list[str], list[str]]:
 
 
 def _with_presence(stood: DataFrame, events: DataFrame, *, of_present_content: bool) -> DataFrame:
-    """Return prior rows with `_there`: whether the record at their place has their key."""
+    """Return prior rows with `__there`: whether the record at their place has their key."""
     if not of_present_content:
-        return stood.withColumn("_there", F.lit(False))
+        return stood.withColumn("__there", F.lit(False))
     places = events.where(F.col("_error").isNull()).select("_file", "_row", "_key").distinct().withColumn("_found", F.lit(True))
-    met = stood.join(places, ["_file", "_row", "_key"], "left").withColumn("_there", F.coalesce(F.col("_found"), F.lit(False)))
-    return met.select(*map(column, stood.columns), "_there")
+    met = stood.join(places, ["_file", "_row", "_key"], "left").withColumn("__there", F.coalesce(F.col("_found"), F.lit(False)))
+    return met.select(*map(column, stood.columns), "__there")
 
 
 def _is_new(request: IngestRequest) -> Column:
@@ -236,17 +236,17 @@ def _standing(events: DataFrame, kept: DataFrame, lost: DataFrame) -> DataFrame:
 
     A reject that can be read now becomes live unless its key has a row, in `kept` or in files that cannot be read again (`lost`).
     """
-    places = kept.select("_file", "_row", F.col("_error").isNotNull().alias("_was_reject"))
+    places = kept.select("_file", "_row", F.col("_error").isNotNull().alias("__was_reject"))
     again = events.join(places, ["_file", "_row"])
     taken = united(*(rows.where(F.col("_error").isNull()).select("_key") for rows in (kept, lost))).distinct().withColumn("_taken", F.lit(True))
     marked = again.join(taken, "_key", "left")
-    beside = F.col("_was_reject") & F.col("_error").isNull() & F.coalesce(F.col("_taken"), F.lit(False))
-    rejected = beside & F.col("_wrong").isNotNull()  # it took back what was not there, and would now take what came later
-    marked = marked.where(~beside | F.col("_wrong").isNotNull()).withColumn("_rejected", rejected)
-    marked = marked.withColumns({"_error": F.when(F.col("_rejected"), F.col("_wrong")).otherwise(F.col("_error")), "_stays": F.col("_stays") | F.col("_rejected")})
-    marked = marked.withColumn("_key", F.when(F.col("_rejected"), place_key()).otherwise(F.col("_key")))
-    wrong = F.when(F.col("_was_reject") & ~F.col("_rejected"), F.col("_wrong"))
-    return marked.withColumn("_wrong", wrong).select(*map(column, events.columns))
+    beside = F.col("__was_reject") & F.col("_error").isNull() & F.coalesce(F.col("_taken"), F.lit(False))
+    rejected = beside & F.col("__wrong").isNotNull()  # it took back what was not there, and would now take what came later
+    marked = marked.where(~beside | F.col("__wrong").isNotNull()).withColumn("__rejected", rejected)
+    marked = marked.withColumns({"_error": F.when(F.col("__rejected"), F.col("__wrong")).otherwise(F.col("_error")), "__stays": F.col("__stays") | F.col("__rejected")})
+    marked = marked.withColumn("_key", F.when(F.col("__rejected"), place_key()).otherwise(F.col("_key")))
+    wrong = F.when(F.col("__was_reject") & ~F.col("__rejected"), F.col("__wrong"))
+    return marked.withColumn("__wrong", wrong).select(*map(column, events.columns))
 
 
 def _with_keys(request: IngestRequest, rows: DataFrame) -> DataFrame:
@@ -286,20 +286,20 @@ def net_changes(
         compared: Columns whose difference is a correction.
         blank: Columns without values.
         first_wins: Whether the first event decides.
-        judged: Whether `_wrong` may have a value.
+        judged: Whether `__wrong` may have a value.
         once: Whether each key has one event.
     """
     by_key = Window.partitionBy("_key").orderBy(*_places(first_wins))
-    final = F.lit(True) if once else F.lead("_stays").over(by_key).isNull()
-    before = F.lit(None).cast("boolean") if once else F.lag("_stays").over(by_key)
+    final = F.lit(True) if once else F.lead("__stays").over(by_key).isNull()
+    before = F.lit(None).cast("boolean") if once else F.lag("__stays").over(by_key)
     if stood is None and not judged:  # what an event replaces does not matter: looking for it, and exploding ops, takes half of a first run
-        appended = events.withColumn("_final", final).where(F.col("_final") & F.col("_stays"))
+        appended = events.withColumn("__final", final).where(F.col("__final") & F.col("__stays"))
         return appended.select(F.lit(0).cast("tinyint").alias("_op"), "_key", *map(column, names))
-    marked = events.withColumns({"_before": before, "_final": final})
-    marked = marked.where(F.col("_final") | F.col("_wrong").isNotNull()) if judged else marked.where(F.col("_final"))
-    joined = marked.withColumns({"_known": F.lit(False), "_same": F.lit(False)}) if stood is None else _beside(without(marked, *blank.events), stood, [name for name in names if name not in blank.stood], compared, blank)
+    marked = events.withColumns({"__before": before, "__final": final})
+    marked = marked.where(F.col("__final") | F.col("__wrong").isNotNull()) if judged else marked.where(F.col("__final"))
+    joined = marked.withColumns({"__known": F.lit(False), "__same": F.lit(False)}) if stood is None else _beside(without(marked, *blank.events), stood, [name for name in names if name not in blank.stood], compared, blank)
     may_go = stood is not None and not first_wins
-    each = joined.withColumn("_side", F.explode(F.array(*map(F.lit, [*([_GOES] if may_go else []), _COMES, *([_REJECTED] if judged and not first_wins else [])]))))
+    each = joined.withColumn("__side", F.explode(F.array(*map(F.lit, [*([_GOES] if may_go else []), _COMES, *([_REJECTED] if judged and not first_wins else [])]))))
     rows = each.where(_becomes(first_wins))
     return rows.select(_op().alias("_op"), _key().alias("_key"), *(_value(name, blank if stood is not None else Blank(), has_old=may_go).alias(name) for name in names))
 
@@ -311,10 +311,10 @@ def _places(first_wins: bool) -> list[Column]:
 
 def _beside(marked: DataFrame, stood: DataFrame, names: Sequence[str], compared: Sequence[str], blank: Blank) -> DataFrame:
     """Return the events with some columns of the prior row of their key. Engines take much longer to join and to explode structs than columns."""
-    old = stood.select("_key", F.lit(True).alias("_stood"), *(column(name).alias(_old_name(name)) for name in names))
+    old = stood.select("_key", F.lit(True).alias("__stood"), *(column(name).alias(_old_name(name)) for name in names))
     differing = [name for name in compared if not (name in blank.events and name in blank.stood)]
     was, now = parts(stood, differing, lambda name: _old(name, blank)), parts(stood, differing, lambda name: _new(name, blank))
-    return marked.join(old, "_key", "left").withColumn("_known", F.col("_stood").isNotNull()).withColumn("_same", F.col("_known") & agree(was, now))
+    return marked.join(old, "_key", "left").withColumn("__known", F.col("__stood").isNotNull()).withColumn("__same", F.col("__known") & agree(was, now))
 
 
 def _old_name(name: str) -> str:
@@ -336,22 +336,22 @@ def _nothing(name: str) -> Column:
 
 
 def _becomes(first_wins: bool) -> Column:
-    """Whether an event becomes the row that `_side` says."""
-    side, final, stays, known = F.col("_side"), F.col("_final"), F.col("_stays"), F.col("_known")
-    comes = final & ~known if first_wins else final & stays & ~F.col("_same")
-    goes = final & known & ~(stays & F.col("_same"))
-    rejected = F.col("_wrong").isNotNull() & ~F.coalesce(F.col("_before"), known)
+    """Whether an event becomes the row that `__side` says."""
+    side, final, stays, known = F.col("__side"), F.col("__final"), F.col("__stays"), F.col("__known")
+    comes = final & ~known if first_wins else final & stays & ~F.col("__same")
+    goes = final & known & ~(stays & F.col("__same"))
+    rejected = F.col("__wrong").isNotNull() & ~F.coalesce(F.col("__before"), known)
     return F.when(side == _COMES, comes).when(side == _GOES, goes).otherwise(rejected)
 
 
 def _op() -> Column:
-    side, known = F.col("_side"), F.col("_known")
-    goes, comes = F.when(F.col("_stays"), 2).otherwise(1), F.when(known, 3).otherwise(0)
+    side, known = F.col("__side"), F.col("__known")
+    goes, comes = F.when(F.col("__stays"), 2).otherwise(1), F.when(known, 3).otherwise(0)
     return F.when(side == _COMES, comes).when(side == _GOES, goes).otherwise(0).cast("tinyint")
 
 
 def _key() -> Column:
-    return F.when(F.col("_side") == _REJECTED, place_key()).otherwise(F.col("_key"))
+    return F.when(F.col("__side") == _REJECTED, place_key()).otherwise(F.col("_key"))
 
 
 def place_key() -> Column:
@@ -361,5 +361,5 @@ def place_key() -> Column:
 
 def _value(name: str, blank: Blank, *, has_old: bool) -> Column:
     """Return a stored column: of the prior row where that is retracted, else of the event."""
-    new = F.when(F.col("_side") == _REJECTED, F.col("_wrong")).otherwise(F.col("_error")) if name == "_error" else _new(name, blank)
-    return F.when(F.col("_side") == _GOES, _old(name, blank)).otherwise(new) if has_old else new
+    new = F.when(F.col("__side") == _REJECTED, F.col("__wrong")).otherwise(F.col("_error")) if name == "_error" else _new(name, blank)
+    return F.when(F.col("__side") == _GOES, _old(name, blank)).otherwise(new) if has_old else new

@@ -19,4 +19,4 @@ def ingest(request: IngestRequest) -> IngestResult:
 
 
 def _appends(rows: DataFrame) -> DataFrame:
-    return rows.withColumns({"_stays": F.lit(True), "_wrong": F.lit(None).cast("string")})
+    return rows.withColumns({"__stays": F.lit(True), "__wrong": F.lit(None).cast("string")})

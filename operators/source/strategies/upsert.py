@@ -30,20 +30,20 @@ def marks_of(config: SourceConfig) -> Marks | None:
 
 
 def marked(request: IngestRequest, rows: DataFrame) -> DataFrame:
-    """Records with `_stays` and `_wrong`; those whose predicate fails are rejected."""
-    plain = rows.withColumn("_wrong", F.lit(None).cast("string"))
+    """Records with `__stays` and `__wrong`; those whose predicate fails are rejected."""
+    plain = rows.withColumn("__wrong", F.lit(None).cast("string"))
     program = request.source.deleted
     if program is None:
-        return plain.withColumn("_stays", F.lit(True))
+        return plain.withColumn("__stays", F.lit(True))
     assert program.expression is not None  # a predicate
     ready, context = prepare(plain, program.reads_system, request.source.output, request.values)
     deleted, failed = spark.column(program.expression, context)
     good = F.col("_error").isNull()
     gone = good & F.coalesce(deleted, F.lit(False))
-    told = ready.withColumn("_stays", ~gone if failed is None else ~(gone & ~failed))
+    told = ready.withColumn("__stays", ~gone if failed is None else ~(gone & ~failed))
     if failed is None:
         return told
     sound = told.where(~(good & failed))
     wrong = spark.errors(told.where(good & failed), program, context, "__why")
     text = F.to_json(F.struct(F.col("__why.category").alias("category"), F.col("__why.message").alias("detail")))
-    return sound.unionByName(wrong.withColumns({"_error": text, "_key": place_key(), "_stays": F.lit(True)}).drop("__why"))
+    return sound.unionByName(wrong.withColumns({"_error": text, "_key": place_key(), "__stays": F.lit(True)}).drop("__why"))

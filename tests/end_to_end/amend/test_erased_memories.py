@@ -123,7 +123,7 @@ def test_no_digest_of_an_erased_record_is_left(order: str, tmp_path: Path) -> No
     guesses = {row["_file"] for row in remembered(guess)}
     assert len(guesses) == len(hers)
     assert [row for row in remembered(folder) if row["_file"] in guesses] == []
-    assert [row["_times"] for row in remembered(folder) if row["_times"]] == [1]
+    assert [row["__times"] for row in remembered(folder) if row["__times"]] == [1]
     folder.run()
     assert folder.violations() == []
 

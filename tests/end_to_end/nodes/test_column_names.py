@@ -52,3 +52,52 @@ def goes_through(folder: Folder, node: str) -> None:
     folder.run()
     assert json.loads(folder.text("out.json")) == EXPECTED[node]
     assert folder.violations() == []
+
+
+UNDERSCORED = [
+    "_side", "_stood", "_wrong", "_known", "_same", "_final", "_before", "_stays", "_mark", "_version", "_place", "_scope", "_does", "_turn", "_of", "_kind",
+    "_part", "_era", "_code", "_print", "_delivery", "_fresh", "_word", "_at", "_k", "_h", "_stored", "_read", "_left", "_count", "_first", "_last",
+]  # fmt: skip
+"""Names that begin as names of columns on the way begin, where these do not begin with two underscores."""
+MERGES = {
+    "upsert": "{ strategy: upsert, primary_key: [id], deleted: gone }",
+    "ledger": "{ strategy: ledger, primary_key: [id] }",
+    "changelog": "{ strategy: changelog, primary_key: [id], op: op }",
+    "versions": "{ strategy: changelog, primary_key: [id], op: op, ops: { append: [N], correct: [C], retract: [X] }, version_field: FIRST }",
+    "snapshot": "{ strategy: snapshot, primary_key: [id] }",
+    "rows": "snapshot",
+}
+DELIVERIES = [[(1, "N", 1), (2, "N", 1), (1, "C", 2)], [(2, "X", 3), (1, "C", 1), (3, "N", 1)], [(3, "C", 2), (4, "C", 9), (1, "X", 5), (9, "X", 1)]]
+
+
+def merged(folder: Folder, names: list[str]) -> dict[str, list[list[str | None]]]:
+    """The rows of each source, and its dead letters, where the columns of the records have these names."""
+    columns = ", ".join(f"{{ name: {name}, type: {'int' if name == names[0] else 'string'} }}" for name in names)
+    text = "pipeline: { name: merged }\nnodes:\n"
+    for name, merge in MERGES.items():
+        schema = f"[{{ name: id, type: int }}, {{ name: op, type: string }}, {{ name: gone, type: bool }}, {columns}]"
+        text += f"  - {{ type: source, name: {name}, config: {{ name: {name}, type: csv, glob: '{name}/*.csv', merge: {merge.replace('FIRST', names[0])}, schema: {schema} }} }}\n"
+        text += f"  - {{ type: output, name: {name}_out, input: {name}, config: {{ name: {name}_out, type: csv, path: {name}.csv }} }}\n"
+    folder.write("pipeline.yaml", text + "error_handling: { strategy: continue, dlq: { path: rejected.csv } }\n")
+    head = ",".join(["id", "op", "gone", *names])
+    for turn, delivery in enumerate(DELIVERIES):
+        for name in MERGES:
+            coded = {"N": "+A", "C": "+C", "X": "-R"} if name == "changelog" else {}
+            lines = [",".join([str(key), coded.get(op, op), str(op == "X").lower(), str(version), *(f"{name}{version}" for name in range(1, len(names)))]) for key, op, version in delivery]
+            unique = {line.partition(",")[0]: line for line in lines} if name == "snapshot" else dict(enumerate(lines))
+            folder.write(f"{name}/{0 if name == 'snapshot' else turn}.csv", "\n".join([head, *unique.values()]) + "\n")
+        folder.run()
+    files = [*(f"{name}.csv" for name in MERGES), "rejected.csv"]
+    assert folder.violations() == []
+    return {file: [list(row.values()) for row in folder.rows(file)] for file in files if (folder.path / file).exists()}
+
+
+def test_records_may_have_the_names_of_columns_on_the_way(tmp_path: Path) -> None:
+    """Beside the same records with other names of columns."""
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "alike").mkdir()
+    plain = merged(Folder(tmp_path / "plain"), [f"c{at}" for at in range(len(UNDERSCORED))])
+    alike = merged(Folder(tmp_path / "alike"), UNDERSCORED)
+    assert len(plain) == len(MERGES) + 1
+    for file, rows in plain.items():
+        assert [row[3:] if file == "rejected.csv" else row for row in alike[file]] == [row[3:] if file == "rejected.csv" else row for row in rows]
