@@ -381,22 +381,25 @@ def _columnar(path: Path, name: str, data: Buffer, form: str, options: Mapping[s
     doubts = []
     if form == "xlsx" and (unnamed := _odd_header(names)):
         lower = _header_row(data, name, options)
-        doubts = [f"{unnamed}: options.header_row names the row that has them" if lower is None else f"row {lower[0]} has the names of the columns (options.header_row), as {unnamed}"]
+        doubts.append(f"{unnamed}: options.header_row names the row that has them" if lower is None else f"row {lower[0]} has the names of the columns (options.header_row), as {unnamed}")
         if lower is not None:
             options = {**options, "header_row": lower[0]}
             reader, names = formats.reader(form, options, ReadPlan(())), lower[1]
     most = min(MOST_RECORDS, max(MOST_CELLS // len(names), 1))
     table, bad = _read(_with_columns(reader, names, "any"), data, name, most + 1)
-    gathered = {one: [text_of(None if text is None else json.loads(text, parse_float=Decimal)) for text in table[one].slice(0, most).to_pylist()] for one in names}
     count = min(table.num_rows, most)
-    cells = {
-        one: Cells(_series([text for text, _ in found]), frozenset(kind for _, kind in found if kind), declared.get(one), count) for one, found in gathered.items()
-    }
+    cells = {one: _cells(table[one].slice(0, most), declared.get(one), count) for one in names}
     if form == "xlsx":
         cells = {one: _with_days(found) for one, found in cells.items()}
-    doubts += _total(cells) if form == "xlsx" and table.num_rows <= most else ()
+        doubts += _total(cells) if table.num_rows <= most else ()
     told = [Doubt("", text) for text in doubts]
     return Sample(path, form, cells, count, options, malformed=bad, whole=table.num_rows <= most, kind=str(options.get("sheet", "")), doubts=told)
+
+
+def _cells(column: pa.ChunkedArray, declared: str | None, count: int) -> Cells:
+    """The cells of a column of JSON texts."""
+    found = [text_of(None if text is None else json.loads(text, parse_float=Decimal)) for text in column.to_pylist()]
+    return Cells(_series([text for text, _ in found]), frozenset(kind for _, kind in found if kind), declared, count)
 
 
 def _header_row(data: Buffer, name: str, options: Mapping[str, Any]) -> tuple[int, list[str]] | None:

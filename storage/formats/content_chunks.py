@@ -38,7 +38,7 @@ RECORDS = 128
 """Records of a chunk; where a new run of records ends, it has up to half as many again."""
 _RESIDENT = 64 << 20
 """Bytes of a mapped file that stay in memory, about."""
-_BEGIN, _WORD = 64, 8
+_BEGIN, _WORD = 256, 8
 """Bytes by which the begin of a chunk is recognized, and the bytes of a word of it."""
 _WIDER = 4
 """How much larger each next window is in which a known chunk is looked for."""
@@ -48,14 +48,16 @@ _MOST_NEW, _EARLY = 1 / 3, 1 / 8
 """Share of changed chunks above which looking for all records takes less time, and how far in the file this is judged first."""
 _TRIES = 4
 """Known chunks with the same begin that are compared with one place, at most."""
-_MOST_TRIES = 8
+_MOST_TRIES = 1
 """Comparisons in vain for each known chunk, after which chunks are not looked for any longer: their begins are much alike."""
+_FREE_TRIES = 100
+"""Comparisons in vain that count for nothing."""
 
 
 @cache
-def _factors() -> Words:
-    """The odd factors that mix the words of a begin."""
-    return np.frombuffer(blake3(b"begins of chunks").digest(_BEGIN), "<u8") | np.uint64(1)
+def _factors(begin: int) -> Words:
+    """The odd factors that mix the words of a begin of so many bytes."""
+    return np.frombuffer(blake3(b"begins of chunks").digest(begin), "<u8") | np.uint64(1)
 
 
 class Hashes(NamedTuple):
@@ -270,11 +272,13 @@ class _Walk:
         return number
 
     def _is_at(self, start: int, number: int) -> bool:
-        """Whether a known chunk is at a place. Nothing but the end of the file may follow the last one."""
+        """Whether a known chunk is at a place."""
+        return self._fits(start, number) and record_hashes.of_chunk(self.view[start : start + self._sizes[number]], self.seed) == self._digests[number]
+
+    def _fits(self, start: int, number: int) -> bool:
+        """Whether a known chunk may be at a place: nothing but the end of the file may follow the last one."""
         end, whole = start + self._sizes[number], len(self.view)
-        if end > whole or (end < whole and number == len(self._sizes) - 1):
-            return False
-        return record_hashes.of_chunk(self.view[start:end], self.seed) == self._digests[number]
+        return end == whole or (end < whole and number < len(self._sizes) - 1)
 
     def _new_chunks(self, number: int) -> int:
         """Cut what is new from here on. Return the number of the known chunk that goes on behind it, or how many there are where the file ends. Raises _GivenUp.
@@ -288,7 +292,7 @@ class _Walk:
             starts = self.reader.starts_within(self.data, at, min(at + size, end))
             if starts is None or not len(starts):
                 raise _GivenUp
-            place, met = self._next(starts, number)
+            place, met = self._next(starts, number, first=not runs)
             if met >= 0:
                 runs.append(starts[: place + 1])
                 break
@@ -305,23 +309,35 @@ class _Walk:
         self._cut(np.concatenate(runs))
         return met
 
-    def _next(self, starts: Positions, number: int) -> tuple[int, int]:
-        """The first of some records with which a known chunk goes on, and the chunk's number, at least `number`; a number below 0 where none does. Raises _GivenUp."""
+    def _next(self, starts: Positions, number: int, *, first: bool) -> tuple[int, int]:
+        """The first of some records with which a known chunk goes on, and the chunk's number, at least `number`; a number below 0 where none does. Raises _GivenUp.
+
+        Args:
+            starts: where the records begin
+            number: the known chunk that is not here
+            first: whether the first record is the one that this chunk would begin with; the next one is then looked for where it was
+        """
         begins, numbers = self._by_begin
-        if not len(begins):
+        if number >= len(begins):
             return 0, -1
+        if first and number + 1 < len(begins):
+            place = int(np.searchsorted(starts, behind := self.starts[-1] + self._sizes[number]))
+            if place < len(starts) and starts[place] == behind and self._is_at(behind, number + 1):
+                return place, number + 1
         wanted = _begins(_words(self.data), starts)
-        first = np.searchsorted(begins, wanted)
-        for place in np.flatnonzero(begins[np.minimum(first, len(begins) - 1)] == wanted).tolist():
+        found = np.searchsorted(begins, wanted)
+        for place in np.flatnonzero(begins[np.minimum(found, len(begins) - 1)] == wanted).tolist():
+            if first and starts[0] > self.starts[-1] and not place:  # blank lines between chunks have to be a part of one
+                continue
             behind = int(np.searchsorted(begins, wanted[place], "right"))
-            alike = numbers[first[place] : behind]
+            alike = numbers[found[place] : behind]
             low = int(np.searchsorted(alike, number))
             for met in alike[low : low + _TRIES].tolist():
                 if self._is_at(int(starts[place]), met):
                     return place, met
-                self._tries += 1
-        if self._tries > _MOST_TRIES * len(begins):
-            raise _GivenUp
+                self._tries += self._fits(int(starts[place]), met)
+            if self._tries > _MOST_TRIES * len(begins) + _FREE_TRIES:
+                raise _GivenUp
         return 0, -1
 
     def _cut(self, bounds: Positions) -> None:
@@ -451,7 +467,7 @@ def _words(data: Buffer) -> Words:
 def _begins(words: Words, starts: Positions) -> RecordHashes:
     """A hash of the bytes that begin at each place."""
     places = np.minimum(starts[:, None] + np.arange(0, _BEGIN, _WORD), len(words) - 1)
-    mixed: RecordHashes = (words[places] * _factors()).sum(axis=1, dtype=np.uint64)
+    mixed: RecordHashes = (words[places] * _factors(_BEGIN)).sum(axis=1, dtype=np.uint64)
     return mixed
 
 

@@ -18,6 +18,7 @@ def small_chunks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "SMALL_BYTES", 40)
         patch.setattr(content_chunks, "RECORDS", 3)
+        patch.setattr(content_chunks, "_BEGIN", 16)
         patch.setattr(listed, "FEW_RANGES", 1)
         patch.setattr(listed, "MOST_CHANGED", 1)
         yield
