@@ -56,7 +56,7 @@ _FREE_TRIES = 100
 
 @cache
 def _factors(begin: int) -> Words:
-    """The odd factors that mix the words of a begin of so many bytes."""
+    """The odd factors that mix the words of a begin, a word each."""
     return np.frombuffer(blake3(b"begins of chunks").digest(begin), "<u8") | np.uint64(1)
 
 
