@@ -420,7 +420,7 @@ def test_a_dry_run_shows_the_same_and_keeps_nothing(folder: Folder) -> None:
     ("correction", "said"),
     [
         (Correction("lines", {"line": "l99"}, {"qty": "1"}, ""), "no record of 'lines' has line=l99"),
-        (Correction("lines", {"line": "l03"}, {"qty": "many"}, ""), "'many' is no int"),
+        (Correction("lines", {"line": "l03"}, {"qty": "many"}, ""), "column 'qty' is int: 'many' cannot be read as one"),
         (Correction("lines", {"line": "l03"}, {"line": "l04"}, ""), "part of the primary key"),
         (Correction("lines", {"line": "l03"}, {"quantity": "1"}, ""), "has no column 'quantity'"),
         (Correction("totals", {"label": "x"}, {"cost": "1"}, ""), "'totals' is no source"),

@@ -128,7 +128,7 @@ def test_rejects_of_another_source_are_no_answer(tmp_path: Path) -> None:
     folder.run()
     with pytest.raises(Usage) as refused:
         list(folder.load().why("rest", {"sale": "1"}))
-    assert refused.value.help == ""
+    assert refused.value.help == "errata show PIPELINE rest lists the live rows; a value is compared whole"
 
 
 def test_a_record_brings_the_chain_of_its_versions(tmp_path: Path) -> None:

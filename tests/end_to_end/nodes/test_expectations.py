@@ -169,7 +169,7 @@ def check(folder: Folder, want: Expected, steps: tuple[int, int] | None, result:
 
 
 @pytest.mark.parametrize("persist", ["all", "boundaries"])
-@examples(40, 5, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@examples(24, 2, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(steps=histories())
 def test_failing_rows_are_those_of_a_full_run_after_any_edits(steps: list[list[Order]], persist: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = Folder(tmp_path_factory.mktemp("expected"))

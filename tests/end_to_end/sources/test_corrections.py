@@ -45,7 +45,7 @@ def verify(folder: Folder) -> None:
     assert code == 0, out
 
 
-@examples(60, 2)
+@examples(24, 2)
 @given(deliveries(), st.booleans())
 def test_what_is_live_depends_on_what_was_delivered_alone(history: list[Files], leave: bool):
     check_history(history, leave=leave)

@@ -109,7 +109,7 @@ def play(kind: str, seed: int, overlap: int | None, *, runs: int = 5, sources: i
 SEEDS, OVERLAPS = st.integers(0, 1 << 32), st.sampled_from([None, 0, 5, 100])
 
 
-@examples(60, 4)
+@examples(24, 2)
 @given(SEEDS, st.sampled_from(["sqlite", "duckdb"]), OVERLAPS)
 def test_any_portions_of_a_table_end_as_its_history_in_order(seed: int, kind: str, overlap: int | None) -> None:
     play(kind, seed, overlap)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -499,12 +500,14 @@ def test_a_session_of_the_process_is_shared_and_outlives_the_engine(tmp_path: Pa
 
 def told_to_all() -> list[bytes]:
     """Return the command lines of this process's descendants, which every user can read."""
-    threads = [Path(f"/proc/{os.getpid()}/task")]
-    lines = []
-    while threads:
-        children = [number for thread in threads.pop().iterdir() for number in (thread / "children").read_text().split()]
-        lines += [Path(f"/proc/{number}/cmdline").read_bytes() for number in children]
-        threads += [Path(f"/proc/{number}/task") for number in children]
+    processes, lines = [str(os.getpid())], []
+    while processes:
+        number = processes.pop()
+        for thread in Path(f"/proc/{number}/task").glob("*"):
+            with suppress(OSError):  # threads and processes end meanwhile
+                processes += (thread / "children").read_text().split()
+        with suppress(OSError):
+            lines.append(Path(f"/proc/{number}/cmdline").read_bytes())
     assert any(b"spark" in line for line in lines)
     return lines
 
