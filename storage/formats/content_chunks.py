@@ -343,8 +343,7 @@ class _Walk:
     def _cut(self, bounds: Positions) -> None:
         """Add new chunks. `bounds`: where their records begin, and the last one ends. Raises _GivenUp for a chunk that is too large."""
         count = len(bounds) - 1
-        edges = [*range(0, RECORDS * max(round(count / RECORDS), 1), RECORDS), count] if count else []
-        for low, high in pairwise(edges):
+        for low, high in pairwise([*_firsts(count).tolist(), count] if count else ()):
             chunk, start = bounds[low : high + 1], self.starts[-1]
             end = int(chunk[-1])
             if end - start > CHUNK_BYTES:
@@ -471,11 +470,17 @@ def _begins(words: Words, starts: Positions) -> RecordHashes:
     return mixed
 
 
+def _firsts(count: int) -> Positions:
+    """The numbers, from 0, of the records that begin a chunk in a run of `count` records. The last chunk has up to half as many records again."""
+    numbers: Positions = np.arange(max(round(count / RECORDS), 1)) * RECORDS
+    return numbers
+
+
 def _look(starts: Positions, data: Buffer, seed: int | None) -> _Seen | None:
-    """What there is of the records of a piece, which begin at `starts`. Its last chunk has up to half as many records again."""
+    """Return a piece's records, which begin at `starts`; None where it has none."""
     if not len(starts):
         return None
-    numbers = np.arange(max(round(len(starts) / RECORDS), 1)) * RECORDS
+    numbers = _firsts(len(starts))
     hashes = None if seed is None else record_hashes.of_run(data, starts, seed)
     return _Seen(len(starts), int(starts[0]), int(starts[-1]), numbers, starts[numbers], hashes)
 
