@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from io import StringIO
 from typing import Any
 
 from storage.files import stores
+from storage.state.lock import Held, Lease, Owner
 from tests.support.object_stores import Faults, TestBucket
 from tests.support.pipelines import Folder
 
@@ -44,3 +47,24 @@ class Lake:
     def report(self, key: str = "out/report.csv") -> list[dict[str, str]]:
         """The rows of the report."""
         return list(csv.DictReader(StringIO(self.bucket.get(key).decode())))
+
+
+def winners(lease: Callable[[], Lease]) -> list[Lease]:
+    """The leases that were taken when four threads ask at once. `lease` makes the one of each thread."""
+    gate, won = threading.Barrier(4), list[Lease]()
+
+    def ask(number: int) -> None:
+        mine = lease()
+        gate.wait()
+        try:
+            mine.take(Owner("here", number, 0.0, str(number)), wait=False)
+        except Held:
+            return
+        won.append(mine)
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return won

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
@@ -20,12 +19,12 @@ from errata.project.workspace import read_workspace
 from storage import durable
 from storage.engines import EngineChoice, engine
 from storage.files.stores import store_of
-from storage.state.lock import Held, Lease, Owner, claim
+from storage.state.lock import Lease, Owner, claim
 from storage.stores.client import PART_BYTES, Bucket, Changed, bucket_of
 from storage.stores.connections import reach_by_environment
 from storage.stores.places import ObjectPath
 from tests.end_to_end.stores.test_object_states import CHILD, state_of, words
-from tests.support.lakes import ROWS, Lake
+from tests.support.lakes import ROWS, Lake, winners
 from tests.support.object_stores import Faults
 from tests.support.other_stores import ACCOUNT_KEY, KINDS, SERVICE_ACCOUNT
 from tests.support.pipelines import Folder, command
@@ -150,24 +149,8 @@ def test_one_run_at_a_time(store: Lake) -> None:
 def test_of_many_that_claim_at_once_one_wins(store: Lake) -> None:
     bucket = bucket_for(store)
     for round_ in range(5):
-        gate, won = threading.Barrier(4), list[int]()
-
-        def ask(number: int, round_: int = round_, gate: threading.Barrier = gate, won: list[int] = won) -> None:
-            lease = Lease(bucket, f"claim{round_}")
-            gate.wait()
-            try:
-                lease.take(Owner("here", number, 0.0, str(number)), wait=False)
-            except Held:
-                return
-            won.append(number)
-            assert lease.renew()
-
-        threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(won) == 1
+        (won,) = winners(lambda name=f"claim{round_}": Lease(bucket, name))
+        assert won.renew()
 
 
 def test_a_lease_that_was_taken_over_is_lost(store: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

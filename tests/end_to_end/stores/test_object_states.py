@@ -19,11 +19,11 @@ from errata.core.options import EngineOptions, Erasure, RunOptions
 from storage import durable
 from storage.durable import Moment
 from storage.state.location import State
-from storage.state.lock import Held, Lease, Owner, claim
+from storage.state.lock import Lease, claim
 from storage.state.occupied import note_occupied, occupied
 from storage.stores.client import Bucket
 from storage.stores.connections import StoreConnection
-from tests.support.lakes import ROWS, Lake
+from tests.support.lakes import ROWS, Lake, winners
 from tests.support.object_stores import KEY, SECRET, TestBucket
 from tests.support.pipelines import command
 
@@ -114,23 +114,7 @@ def test_of_many_that_claim_at_once_one_wins() -> None:
     bucket = TestBucket.new()
     connection = StoreConnection("lake", bucket.uri, (("endpoint", bucket.endpoint), ("access_key_id", KEY), ("secret_access_key", SECRET)), allow_http=True)
     for round_ in range(20):
-        gate, won = threading.Barrier(4), list[int]()
-
-        def ask(number: int, round_: int = round_, gate: threading.Barrier = gate, won: list[int] = won) -> None:
-            lease = Lease(Bucket(bucket.uri, connection), f"claim{round_}")
-            gate.wait()
-            try:
-                lease.take(Owner("here", number, 0.0, str(number)), wait=False)
-            except Held:
-                return
-            won.append(number)
-
-        threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(won) == 1
+        assert len(winners(lambda name=f"claim{round_}": Lease(Bucket(bucket.uri, connection), name))) == 1
 
 
 def test_a_killed_owner_is_followed_only_after_its_lease(far: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
