@@ -103,8 +103,8 @@ def replaced_places(events: DataFrame, splits: Sequence[Split], engine: Engine) 
     if not splits:
         return events
 
-    columns = {"_first": [one.first for one in splits], "__place": [one.place for one in splits], "__behind": [one.behind for one in splits], "_last": [one.last for one in splits]}
+    columns = {"__first": [one.first for one in splits], "__place": [one.place for one in splits], "__behind": [one.behind for one in splits], "__last": [one.last for one in splits]}
     pieces = engine.from_arrow(pa.table(columns, pa.schema([(name, pa.int64()) for name in columns])))
-    inside = (F.col("_order") == F.col("_first")) & (F.col("_row") > F.col("__behind")) & (F.col("_row") <= F.col("_last"))
+    inside = (F.col("_order") == F.col("__first")) & (F.col("_row") > F.col("__behind")) & (F.col("_row") <= F.col("__last"))
     placed = events.join(F.broadcast(pieces), inside, "left").withColumn("_order", F.coalesce("__place", "_order"))
     return placed.drop(*columns)

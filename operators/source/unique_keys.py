@@ -64,7 +64,7 @@ class UniqueKeys:
         if isinstance(found, pa.Table):
             if not found.num_rows:
                 return
-            keys = joined(keys.withColumn("_k", F.xxhash64("_key")), found, self.request.engine, "left_semi", "_k")
+            keys = joined(keys.withColumn("__k", F.xxhash64("_key")), found, self.request.engine, "left_semi", "__k")
         counted = keys.groupBy("_key").agg(F.count(F.lit(1)).alias("__n"), *(F.first(column(name)).alias(name) for name in self.names))
         wrong = self.request.engine.to_arrow(counted.where((F.col("__n") > 1) | self._null()).orderBy("_key"), 1).to_pylist()
         if wrong:
@@ -79,9 +79,9 @@ class UniqueKeys:
         return all(runs.column("ascending").to_pylist()) and all(before < behind for before, behind in zip(last, first[1:], strict=False))
 
     def suspects(self, keys: DataFrame) -> DataFrame:
-        """Return the hashes `_k` of keys (`_key` and the columns of the key) that are null or share their hash. Counting numbers takes a fraction of the time that bytes take."""
-        counted = keys.groupBy(F.xxhash64("_key").alias("_k")).agg(F.count(F.lit(1)).alias("__n"), F.count(F.when(self._null(), 1)).alias("__null"))
-        return counted.where((F.col("__n") > 1) | (F.col("__null") > 0)).select("_k")
+        """Return the hashes `__k` of keys (`_key` and the columns of the key) that are null or share their hash. Counting numbers takes a fraction of the time that bytes take."""
+        counted = keys.groupBy(F.xxhash64("_key").alias("__k")).agg(F.count(F.lit(1)).alias("__n"), F.count(F.when(self._null(), 1)).alias("__null"))
+        return counted.where((F.col("__n") > 1) | (F.col("__null") > 0)).select("__k")
 
     def check_others(self, delta: DataFrame) -> None:
         """Raise InputChanged for inserted keys that one of the others has."""

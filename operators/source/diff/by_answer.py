@@ -240,10 +240,10 @@ def _repaired(one: AnswerRows, stood: DataFrame, numbered: DataFrame) -> DataFra
     names = one.request.config.merge.primary_key
     if not names:
         return left.where(asked)
-    good = numbered.where(F.col("_error").isNull()).select(*(column(name).alias(f"__pk{at}") for at, name in enumerate(names)), F.lit(True).alias("_read"))
+    good = numbered.where(F.col("_error").isNull()).select(*(column(name).alias(f"__pk{at}") for at, name in enumerate(names)), F.lit(True).alias("__read"))
     same = [column(name) == F.col(f"__pk{at}") for at, name in enumerate(names)]
     met = left.join(good, _all(same), "left")
-    return met.where(F.coalesce(asked, F.lit(False)) | F.col("_read")).select(*map(column, stood.columns))
+    return met.where(F.coalesce(asked, F.lit(False)) | F.col("__read")).select(*map(column, stood.columns))
 
 
 def _all(conditions: Sequence[Column]) -> Column:

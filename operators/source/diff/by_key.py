@@ -79,7 +79,7 @@ class _File:
         stayed: Numbers of the unchanged chunks, before and now.
         spans: Spans of the chunks that changed, or of the records that changed.
         records: Number of records in these spans.
-        same: Records of changed chunks that did not change themselves: `_row`, and the epoch (`_at`) and the row (`_stored`) under which they are stored.
+        same: Records of changed chunks that did not change themselves: `_row`, and the epoch (`__at`) and the row (`__stored`) under which they are stored.
         known: Its prior chunks; None where there are none.
     """
 
@@ -164,7 +164,7 @@ def _changed_records(request: IngestRequest, one: _File, old: Records | None, ch
     if came.sum() > FETCHED_ROWS:
         return one
     lost = ChunkSpans.around(np.zeros(int(went.sum()), np.int64), old.epochs[went], old.stored[went])
-    same = pl.DataFrame({"_row": now[right], "_at": old.epochs[left], "_stored": old.stored[left]})
+    same = pl.DataFrame({"_row": now[right], "__at": old.epochs[left], "__stored": old.stored[left]})
     ranges = request.files.ranges(one.part.record, chunks, now[came], REGION_BYTES)
     return replace(one, part=replace(one.part, ranges=ranges), spans=lost, records=int(went.sum()), same=same)
 
@@ -242,11 +242,11 @@ def _compared_here(request: IngestRequest, old: pa.Table, found: Sequence[_File]
     compared = list(dict.fromkeys([*request.compared(), "_file"]))
     stayed, now = unchanged(old, new, compared)
     told = pl.DataFrame({"_order": new.column("_order"), "_row": new.column("_row")})
-    stay = told[now].with_columns(_at=pl.Series(old.column("_epoch"))[stayed], _stored=pl.Series(old.column("_row"))[stayed])
+    stay = told[now].with_columns(__at=pl.Series(old.column("_epoch"))[stayed], __stored=pl.Series(old.column("_row"))[stayed])
     old, new = (rows.filter(pa.array(_all_but(places, rows.num_rows))) for rows, places in ((old, stayed), (new, now)))
     was, is_ = numbered(old, new, compared)
-    before = pl.DataFrame({"_k": old.column("_key"), "_h": was, "_at": old.column("_epoch"), "_stored": old.column("_row")})
-    left = pl.DataFrame({"_order": new.column("_order"), "_row": new.column("_row"), "_k": new.column("_key"), "_h": is_})
+    before = pl.DataFrame({"__k": old.column("_key"), "__h": was, "__at": old.column("_epoch"), "__stored": old.column("_row")})
+    left = pl.DataFrame({"_order": new.column("_order"), "_row": new.column("_row"), "__k": new.column("_key"), "__h": is_})
     names = ["_key", *request.files.shape.columns]
     kinds = new.select(names).schema
     came, gone = _without(new, left, before), _without(old, before, left)
@@ -255,7 +255,7 @@ def _compared_here(request: IngestRequest, old: pa.Table, found: Sequence[_File]
     causes = pc.if_else(pc.equal(changed.column("_op"), int(Op.APPEND)), request.fresh_cause, changed.column("_cause"))
     rows = changed.set_column(changed.column_names.index("_cause"), "_cause", causes)
     few = request.engine.limits.are_small(rows.num_rows)
-    spans = _spans(request, found, pl.concat([stay, left.join(before, on=["_k", "_h"], how="left").select(stay.columns)]))
+    spans = _spans(request, found, pl.concat([stay, left.join(before, on=["__k", "__h"], how="left").select(stay.columns)]))
     kept = Rows(request.engine, rows) if few else Rows(request.engine, frame=request.engine.from_arrow(rows))
     return replace(made, rows=kept, signed=True, bound=rows.num_rows, lists=_lists(found, spans))
 
@@ -268,8 +268,8 @@ def _all_but(places: Positions, count: int) -> NDArray[np.bool_]:
 
 
 def _without(rows: pa.Table, own: pl.DataFrame, others: pl.DataFrame) -> pa.Table:
-    """Return the rows whose key and image the other version lacks. `own`: these rows' `_k` and `_h`."""
-    return rows.take(own.with_row_index("__at_row").join(others, on=["_k", "_h"], how="anti").sort("__at_row")["__at_row"].to_arrow())
+    """Return the rows whose key and image the other version lacks. `own`: these rows' `__k` and `__h`."""
+    return rows.take(own.with_row_index("__at_row").join(others, on=["__k", "__h"], how="anti").sort("__at_row")["__at_row"].to_arrow())
 
 
 def _lists(found: Sequence[_File], spans: Mapping[Label, ChunkSpans]) -> dict[Label, ChunkList]:
@@ -359,20 +359,20 @@ def _differing(request: IngestRequest, found: Sequence[_File], sides: tuple[Data
 
     Only the ranges with differing rows are read a second time, and none where `few` is set. Raises InputChanged for a duplicate key.
     """
-    (old, fresh), key, engine = sides, F.xxhash64("_key").alias("_k"), request.engine
+    (old, fresh), key, engine = sides, F.xxhash64("_key").alias("__k"), request.engine
     new = fresh.frame
-    place = [F.col("_epoch").alias("_at"), F.col("_row").alias("_stored"), _is_near(found).alias("__near")]
+    place = [F.col("_epoch").alias("__at"), F.col("_row").alias("__stored"), _is_near(found).alias("__near")]
     columns = (["*"], ["*"]) if few else (["_order", "_row"], [])
-    hashes = (new.select(*columns[0], key, image_hash(new, compare).alias("_h")), old.select(*columns[1], key, image_hash(old, compare).alias("_h"), *place))
+    hashes = (new.select(*columns[0], key, image_hash(new, compare).alias("__h")), old.select(*columns[1], key, image_hash(old, compare).alias("__h"), *place))
     tables = engine.side_by_side(*hashes)
-    now, before = pl.DataFrame(tables[0].select(["_order", "_row", "_k", "_h"])), pl.DataFrame(tables[1].select(["_k", "_h", "_at", "_stored", "__near"]))
+    now, before = pl.DataFrame(tables[0].select(["_order", "_row", "__k", "__h"])), pl.DataFrame(tables[1].select(["__k", "__h", "__at", "__stored", "__near"]))
     if before["__near"].sum() != sum(one.records for one in found):
         return None
-    twice = now.filter(pl.col("_k").is_duplicated())
+    twice = now.filter(pl.col("__k").is_duplicated())
     if twice.height:
         UniqueKeys(request, None).check(_with_hashes(new, twice, engine))
-    came, gone = now.join(before, on=["_k", "_h"], how="anti"), before.join(now, on=["_k", "_h"], how="anti")
-    spans = _spans(request, found, now.join(before, on=["_k", "_h"], how="left"))
+    came, gone = now.join(before, on=["__k", "__h"], how="anti"), before.join(now, on=["__k", "__h"], how="anti")
+    spans = _spans(request, found, now.join(before, on=["__k", "__h"], how="left"))
     if few:
         picked = [_picked(table, rows, engine) for table, rows in zip(tables, (came, gone), strict=True)]
         return _Difference(picked[1], picked[0], compare, came.height + gone.height, spans)
@@ -390,8 +390,8 @@ def _is_near(found: Sequence[_File]) -> Column:
 
 def _picked(table: pa.Table, found: pl.DataFrame, engine: Engine) -> DataFrame:
     """Return the rows on the driver whose key has one of the hashes, as a frame."""
-    rows = table.filter(pc.is_in(table.column("_k"), value_set=found["_k"].to_arrow()))
-    return engine.from_arrow(rows.drop_columns([name for name in ("_k", "_h", "_at", "_stored", "__near") if name in rows.column_names]))
+    rows = table.filter(pc.is_in(table.column("__k"), value_set=found["__k"].to_arrow()))
+    return engine.from_arrow(rows.drop_columns([name for name in ("__k", "__h", "__at", "__stored", "__near") if name in rows.column_names]))
 
 
 def _read_again(request: IngestRequest, found: Sequence[_File], came: pl.DataFrame) -> DataFrame:
@@ -404,24 +404,24 @@ def _read_again(request: IngestRequest, found: Sequence[_File], came: pl.DataFra
 
 
 def _spans(request: IngestRequest, found: Sequence[_File], rows: pl.DataFrame) -> dict[Label, ChunkSpans]:
-    """Return the spans of each file's records after the delta: unchanged records keep their epoch and row (`_at`, `_stored`), new ones get this run's."""
-    told = rows.with_columns(pl.col("_at").fill_null(request.epoch), pl.col("_stored").fill_null(pl.col("_row")))
+    """Return the spans of each file's records after the delta: unchanged records keep their epoch and row (`__at`, `__stored`), new ones get this run's."""
+    told = rows.with_columns(pl.col("__at").fill_null(request.epoch), pl.col("__stored").fill_null(pl.col("_row")))
     made = {}
     for one in (one for one in found if one.chunks is not None):
-        own = told.filter(pl.col("_order") == one.part.order).select("_row", "_at", "_stored")
+        own = told.filter(pl.col("_order") == one.part.order).select("_row", "__at", "__stored")
         own = (own if one.same is None else pl.concat([own, one.same.cast(own.schema)])).sort("_row")
         chunks = one.chunks
         assert chunks is not None  # as was asked for
         numbers = np.searchsorted(chunks.rows, own["_row"].to_numpy(), side="right") - 1
-        spans = ChunkSpans.around(numbers, own["_at"].to_numpy(), own["_stored"].to_numpy())
+        spans = ChunkSpans.around(numbers, own["__at"].to_numpy(), own["__stored"].to_numpy())
         made[one.part.record.label] = spans if one.before is None or one.stayed is None else spans.and_of(one.before.carried(*one.stayed))
     return made
 
 
 def _with_hashes(frame: DataFrame, found: pl.DataFrame, engine: Engine) -> DataFrame:
-    """The rows whose key has one of the hashes `_k`."""
-    keys = pa.table({"_k": found["_k"].unique().to_arrow()})
-    return joined(frame.withColumn("_k", F.xxhash64("_key")), keys, engine, "left_semi", "_k").drop("_k")
+    """The rows whose key has one of the hashes `__k`."""
+    keys = pa.table({"__k": found["__k"].unique().to_arrow()})
+    return joined(frame.withColumn("__k", F.xxhash64("_key")), keys, engine, "left_semi", "__k").drop("__k")
 
 
 def _of_files(stood: DataFrame, records: Sequence[FileRecord]) -> DataFrame:

@@ -247,8 +247,8 @@ def _found(one: TableRequest, net: pl.DataFrame) -> pa.Table:
 
 
 def _after(one: TableRequest, net: pl.DataFrame, stood: pa.Table) -> pl.DataFrame:
-    """Return the rows of each base afterwards: `__base`, `__hash`, `_count`. Raises NotFollowed and InputChanged."""
-    before = pl.DataFrame(stood.select([BASE, HASH])).group_by(BASE, HASH).agg(pl.len().cast(pl.Int64).alias("_count"))
+    """Return the rows of each base afterwards: `__base`, `__hash`, `__count`. Raises NotFollowed and InputChanged."""
+    before = pl.DataFrame(stood.select([BASE, HASH])).group_by(BASE, HASH).agg(pl.len().cast(pl.Int64).alias("__count"))
     single = net.filter(~_is_reject()) if one.unique else net.clear()
     several = net.filter(_is_reject()) if one.unique else net
     return pl.concat([_after_single(one, single, before), _after_several(several, before)])
@@ -260,25 +260,25 @@ def _is_reject() -> pl.Expr:
 
 def _after_several(net: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
     """Count the images of rows without a primary key: prior and added ones, less removed ones."""
-    signed = net.select(BASE, HASH, pl.col(_WEIGHT).alias("_count"))
+    signed = net.select(BASE, HASH, pl.col(_WEIGHT).alias("__count"))
     touched = before.join(signed.select(BASE).unique(), on=BASE, how="semi")
-    total = pl.concat([touched, signed]).group_by(BASE, HASH).agg(pl.col("_count").sum()).filter(pl.col("_count") != 0)
-    if total.filter(pl.col("_count") < 0).height:
+    total = pl.concat([touched, signed]).group_by(BASE, HASH).agg(pl.col("__count").sum()).filter(pl.col("__count") != 0)
+    if total.filter(pl.col("__count") < 0).height:
         raise NotFollowed("its change data feed takes rows away that were not there")
     return total
 
 
 def _after_single(one: TableRequest, net: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
     """Return the row that each primary key has afterwards: the added one, or none."""
-    held = before.group_by(BASE).agg(pl.col("_count").sum().alias("_held"))
+    held = before.group_by(BASE).agg(pl.col("__count").sum().alias("__held"))
     came, went = pl.col(_WEIGHT).clip(lower_bound=0).sum().alias("__came"), (-pl.col(_WEIGHT)).clip(lower_bound=0).sum().alias("__went")
-    sums = net.group_by(BASE).agg(came, went).join(held, on=BASE, how="left").with_columns(pl.col("_held").fill_null(0))
-    if sums.filter(pl.col("__went") > pl.col("_held")).height:
+    sums = net.group_by(BASE).agg(came, went).join(held, on=BASE, how="left").with_columns(pl.col("__held").fill_null(0))
+    if sums.filter(pl.col("__went") > pl.col("__held")).height:
         raise NotFollowed("its change data feed takes rows away that were not there")
-    twice = sums.filter(pl.col("_held") + pl.col("__came") - pl.col("__went") > 1)
+    twice = sums.filter(pl.col("__held") + pl.col("__came") - pl.col("__went") > 1)
     if twice.height:
         raise InputChanged(_not_unique(one, bytes(twice[BASE].sort()[0])))
-    return net.filter(pl.col(_WEIGHT) > 0).select(BASE, HASH, pl.col(_WEIGHT).alias("_count"))
+    return net.filter(pl.col(_WEIGHT) > 0).select(BASE, HASH, pl.col(_WEIGHT).alias("__count"))
 
 
 def _not_unique(one: TableRequest, base: bytes) -> str:
@@ -292,7 +292,7 @@ def _images(one: TableRequest, stood: pa.Table, based: pa.Table, after: pl.DataF
     """Return the prior rows of the changed bases and their rows afterwards, both under their keys."""
     columns = list(one.request.files.shape.columns)
     known = pl.concat([pl.DataFrame(table.select([BASE, HASH, *columns])) for table in (based, stood)]).unique([BASE, HASH], keep="first")
-    copies = after.join(known, on=[BASE, HASH], how="left").select(pl.all().repeat_by("_count").explode())
+    copies = after.join(known, on=[BASE, HASH], how="left").select(pl.all().repeat_by("__count").explode())
     ordered = copies.sort(BASE, HASH).with_columns(pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over(BASE).alias(COPY))
     engine = one.request.engine
     made = engine.from_arrow(ordered.select(BASE, COPY, *columns).to_arrow().cast(_typed(stood, columns)))

@@ -107,8 +107,8 @@ class KnownRecords:
 
     def with_stale(self, events: DataFrame) -> DataFrame:
         """Earlier events with `__stale`: whether their records are there no more."""
-        times = self.all.select(F.col(DIGEST).alias("_file"), _times().alias("_left"))
-        met = events.join(times, "_file", "left").withColumn("__stale", F.coalesce(F.col("_row") > F.col("_left"), F.lit(False)))
+        times = self.all.select(F.col(DIGEST).alias("_file"), _times().alias("__left"))
+        met = events.join(times, "_file", "left").withColumn("__stale", F.coalesce(F.col("_row") > F.col("__left"), F.lit(False)))
         return met.select(*map(column, events.columns), "__stale")
 
     @staticmethod

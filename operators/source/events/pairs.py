@@ -42,14 +42,14 @@ def settled(events: DataFrame, base: DataFrame | None, rules: Rules, request: In
     bad = _bad(pl.DataFrame(setters), None if live is None else pl.DataFrame(live), rules)
     if not bad.height:
         return events
-    marked = events.join(engine.from_arrow(bad.with_columns(_bad=pl.lit(value=True)).to_arrow().cast(_schema())), list(_RECORD), "left")
-    is_bad = F.coalesce(F.col("_bad"), F.lit(False)) & (F.col("__part") > 0)
+    marked = events.join(engine.from_arrow(bad.with_columns(__bad=pl.lit(value=True)).to_arrow().cast(_schema())), list(_RECORD), "left")
+    is_bad = F.coalesce(F.col("__bad"), F.lit(False)) & (F.col("__part") > 0)
     names = events.columns
     return marked.where(~(is_bad & (F.col("__part") == 2))).withColumn("__does", F.when(is_bad, CORRECTS).otherwise(F.col("__does")).cast("tinyint")).select(*(F.col(f"`{name}`") for name in names))
 
 
 def _schema() -> pa.Schema:
-    return pa.schema([("_file", pa.string()), ("_row", pa.int64()), ("__turn", pa.int64()), ("_bad", pa.bool_())])
+    return pa.schema([("_file", pa.string()), ("_row", pa.int64()), ("__turn", pa.int64()), ("__bad", pa.bool_())])
 
 
 def _bad(setters: pl.DataFrame, live: pl.DataFrame | None, rules: Rules) -> pl.DataFrame:

@@ -165,10 +165,10 @@ def _passed_over(request: IngestRequest, events: DataFrame) -> tuple[int, str] |
     here = [(record.stored, order) for order, record in enumerate(request.changes.now) if record.present]
     places = request.engine.from_arrow(pa.table({"_file": [name for name, _ in here], "__stands": pa.array([order for _, order in here], pa.int64())}))
     was = parts(stood, compared)
-    old = stood.select("_key", "_file", *(part.alias(f"_was{at}") for at, part in enumerate(was))).join(places, "_file").drop("_file")
+    old = stood.select("_key", "_file", *(part.alias(f"__was{at}") for at, part in enumerate(was))).join(places, "_file").drop("_file")
     now = parts(events, compared)
-    marked = events.where(F.col("_error").isNull()).select("_key", "_file", "_order", *(part.alias(f"_is{at}") for at, part in enumerate(now)))
-    same = agree([F.col(f"_was{at}") for at in range(len(was))], [F.col(f"_is{at}") for at in range(len(now))])
+    marked = events.where(F.col("_error").isNull()).select("_key", "_file", "_order", *(part.alias(f"__is{at}") for at, part in enumerate(now)))
+    same = agree([F.col(f"__was{at}") for at in range(len(was))], [F.col(f"__is{at}") for at in range(len(now))])
     passed = marked.join(old, "_key").where((F.col("__stands") > F.col("_order")) & ~same)
     [found] = request.engine.to_arrow(passed.agg(F.count(F.lit(1)).alias("count"), F.min("_file").alias("file"))).to_pylist()
     return (found["count"], found["file"]) if found["count"] else None
@@ -218,8 +218,8 @@ def _with_presence(stood: DataFrame, events: DataFrame, *, of_present_content: b
     """Return prior rows with `__there`: whether the record at their place has their key."""
     if not of_present_content:
         return stood.withColumn("__there", F.lit(False))
-    places = events.where(F.col("_error").isNull()).select("_file", "_row", "_key").distinct().withColumn("_found", F.lit(True))
-    met = stood.join(places, ["_file", "_row", "_key"], "left").withColumn("__there", F.coalesce(F.col("_found"), F.lit(False)))
+    places = events.where(F.col("_error").isNull()).select("_file", "_row", "_key").distinct().withColumn("__found", F.lit(True))
+    met = stood.join(places, ["_file", "_row", "_key"], "left").withColumn("__there", F.coalesce(F.col("__found"), F.lit(False)))
     return met.select(*map(column, stood.columns), "__there")
 
 
@@ -238,9 +238,9 @@ def _standing(events: DataFrame, kept: DataFrame, lost: DataFrame) -> DataFrame:
     """
     places = kept.select("_file", "_row", F.col("_error").isNotNull().alias("__was_reject"))
     again = events.join(places, ["_file", "_row"])
-    taken = united(*(rows.where(F.col("_error").isNull()).select("_key") for rows in (kept, lost))).distinct().withColumn("_taken", F.lit(True))
+    taken = united(*(rows.where(F.col("_error").isNull()).select("_key") for rows in (kept, lost))).distinct().withColumn("__taken", F.lit(True))
     marked = again.join(taken, "_key", "left")
-    beside = F.col("__was_reject") & F.col("_error").isNull() & F.coalesce(F.col("_taken"), F.lit(False))
+    beside = F.col("__was_reject") & F.col("_error").isNull() & F.coalesce(F.col("__taken"), F.lit(False))
     rejected = beside & F.col("__wrong").isNotNull()  # it took back what was not there, and would now take what came later
     marked = marked.where(~beside | F.col("__wrong").isNotNull()).withColumn("__rejected", rejected)
     marked = marked.withColumns({"_error": F.when(F.col("__rejected"), F.col("__wrong")).otherwise(F.col("_error")), "__stays": F.col("__stays") | F.col("__rejected")})
@@ -318,7 +318,7 @@ def _beside(marked: DataFrame, stood: DataFrame, names: Sequence[str], compared:
 
 
 def _old_name(name: str) -> str:
-    return f"_stood:{name}"
+    return f"__stood:{name}"
 
 
 def _old(name: str, blank: Blank) -> Column:

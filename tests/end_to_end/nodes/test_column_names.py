@@ -56,7 +56,7 @@ def goes_through(folder: Folder, node: str) -> None:
 
 UNDERSCORED = [
     "_side", "_stood", "_wrong", "_known", "_same", "_final", "_before", "_stays", "_mark", "_version", "_place", "_scope", "_does", "_turn", "_of", "_kind",
-    "_part", "_era", "_code", "_print", "_delivery", "_fresh", "_word", "_at", "_k", "_h", "_stored", "_read", "_left", "_count", "_first", "_last",
+    "_part", "_era", "_code", "_print", "_delivery", "_fresh", "_word", "_at", "_k", "_h", "_stored", "_read", "_left", "_count", "_first", "_last", "_found", "_taken", "_bad", "_held",
 ]  # fmt: skip
 """Names that begin as names of columns on the way begin, where these do not begin with two underscores."""
 MERGES = {
