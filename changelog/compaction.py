@@ -18,8 +18,8 @@ def folded(op_rows: DataFrame, at: int) -> DataFrame:
     The fold of the base and all later rows stays the same, at `at` and at every later epoch.
     """
     rows = op_rows.where(F.col(EPOCH) <= at)
-    dead = rows.where(is_negative(F.col(OP))).groupBy(F.col(KEY).alias("_taken")).agg(F.max(EPOCH).alias("_dead"))
-    live = rows.where(is_positive(F.col(OP))).join(dead, (F.col(KEY) == F.col("_taken")) & (F.col("_dead") > F.col(EPOCH)), "left_anti")
+    dead = rows.where(is_negative(F.col(OP))).groupBy(F.col(KEY).alias("__taken")).agg(F.max(EPOCH).alias("__dead"))
+    live = rows.where(is_positive(F.col(OP))).join(dead, (F.col(KEY) == F.col("__taken")) & (F.col("__dead") > F.col(EPOCH)), "left_anti")
     return live.withColumns({EPOCH: F.lit(at).cast("bigint"), OP: F.lit(int(Op.APPEND)).cast("tinyint")})
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-_OLD, _NEW = "_old", "_new"
+_OLD, _NEW = "__old", "__new"
 
 
 def fold(
@@ -40,8 +40,8 @@ def fold(
     if not has_negatives:
         return standing
     negatives = rows.where(is_negative(F.col(OP))) if taken is None else taken
-    dead = negatives.groupBy(F.col(KEY).alias("_taken")).agg(F.max(EPOCH).alias("_dead"))
-    return told(standing.join(dead, (F.col(KEY) == F.col("_taken")) & (F.col("_dead") > F.col(EPOCH)), "left_anti"), known(standing))
+    dead = negatives.groupBy(F.col(KEY).alias("__taken")).agg(F.max(EPOCH).alias("__dead"))
+    return told(standing.join(dead, (F.col(KEY) == F.col("__taken")) & (F.col("__dead") > F.col(EPOCH)), "left_anti"), known(standing))
 
 
 def latest(states: DataFrame) -> DataFrame:
@@ -92,15 +92,15 @@ def consolidate(delta: DataFrame, ops: Collection[Op] | None = None, compare: Se
 def _cancelled(delta: DataFrame) -> DataFrame:
     """Images grouped within their key, without those whose signs add up to nothing, as `+A` and `-R` rows."""
     names = image_columns(delta)
-    split = [part.alias(f"_part{at}") for at, part in enumerate(parts(delta, names))]
-    pieces = [f"_part{at}" for at in range(len(split))]
-    weighted = delta.select(KEY, CAUSE, weight(F.col(OP)).alias("_weight"), *split)
-    net, sign = F.sum("_weight").alias("_net"), F.col("_weight")
-    causes = (F.min(F.when(sign < 0, F.col(CAUSE))).alias("_went"), F.min(F.when(sign > 0, F.col(CAUSE))).alias("_came"))
-    left = weighted.groupBy(KEY, *pieces).agg(net, *causes).where(F.col("_net") != 0)
-    came = F.col("_net") > 0
+    split = [part.alias(f"__part{at}") for at, part in enumerate(parts(delta, names))]
+    pieces = [f"__part{at}" for at in range(len(split))]
+    weighted = delta.select(KEY, CAUSE, weight(F.col(OP)).alias("__weight"), *split)
+    net, sign = F.sum("__weight").alias("__net"), F.col("__weight")
+    causes = (F.min(F.when(sign < 0, F.col(CAUSE))).alias("__went"), F.min(F.when(sign > 0, F.col(CAUSE))).alias("__came"))
+    left = weighted.groupBy(KEY, *pieces).agg(net, *causes).where(F.col("__net") != 0)
+    came = F.col("__net") > 0
     op = F.when(came, _code(Op.APPEND)).otherwise(_code(Op.RETRACT)).alias(OP)
-    net_rows = left.select(op, KEY, F.when(came, F.col("_came")).otherwise(F.col("_went")).alias(CAUSE), *whole(delta, names, pieces))
+    net_rows = left.select(op, KEY, F.when(came, F.col("__came")).otherwise(F.col("__went")).alias(CAUSE), *whole(delta, names, pieces))
     return told(net_rows, with_envelope(among(known(delta), names), OP, KEY, CAUSE))
 
 
@@ -114,7 +114,7 @@ def _code(op: Op) -> Column:
 
 
 def pair(delta: DataFrame) -> DataFrame:
-    """One row a key, the images taken back and brought in as structs: `_key`, `_cause`, `_old`, `_new`, and `_epoch` where there is one.
+    """One row a key, the images taken back and brought in as structs: `_key`, `_cause`, `__old`, `__new`, and `_epoch` where there is one.
 
     In: a delta with at most one row of each sign a key (and epoch). A struct is null where there is no such row. The cause is
     that of the row brought in, else of the row taken back. Reads `delta` twice, each row once.
@@ -152,10 +152,10 @@ def diff(old_live: DataFrame, new_live: DataFrame, cause: str, compare: Sequence
 
 def _net(old: DataFrame, new: DataFrame, names: Sequence[str], compare: Sequence[str] | None) -> DataFrame:
     """The op rows from one side to the other, each of `_key`, `_cause` and the image `names`."""
-    was, came, both = column(_OLD), F.col("_came"), column(_OLD).isNotNull() & column(_NEW).isNotNull()
+    was, came, both = column(_OLD), F.col("__came"), column(_OLD).isNotNull() & column(_NEW).isNotNull()
     before, now = (parts(frame, names if compare is None else compare, partial(_of_side, side)) for frame, side in ((old, _OLD), (new, _NEW)))
     changed = _joined(old, new, [KEY], names).where(~(both & agree(before, now)))
-    sides = changed.withColumn("_came", F.explode(F.array(F.lit(False), F.lit(True))))
+    sides = changed.withColumn("__came", F.explode(F.array(F.lit(False), F.lit(True))))
     there = sides.where(F.when(came, column(_NEW)).otherwise(was))
     image = [F.when(came, _of_side(_NEW, name)).otherwise(_of_side(_OLD, name)).alias(name) for name in names]
     return told(there.select(_op(came, both).alias(OP), KEY, CAUSE, *image), with_envelope(among(known(new), names), OP, KEY, CAUSE))

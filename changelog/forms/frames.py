@@ -62,7 +62,7 @@ def changelog_stream(op_rows: DataFrame, form: str = "two", *, hidden: Collectio
     payload = ("before", "after") if name in PAIRED else (F.struct(*map(column, names)).alias("data"),)
     if origin is None or name != "debezium":
         return numbered.select(*_envelope(name), *payload).orderBy("offset")
-    rows = F.sum(F.when(F.col("_code") == int(Op.CORRECT_TO), 2).otherwise(1)).over(whole.rowsBetween(Window.unboundedPreceding, Window.currentRow)) + (start - 1)
+    rows = F.sum(F.when(F.col("__code") == int(Op.CORRECT_TO), 2).otherwise(1)).over(whole.rowsBetween(Window.unboundedPreceding, Window.currentRow)) + (start - 1)
     members = {"pipeline": F.lit(origin.pipeline), "node": F.lit(origin.node), "epoch": F.col(EPOCH), "offset": rows.cast("bigint")}
     placed = numbered.withColumn("source", F.struct(*(value.alias(member) for member, value in members.items())))
     return placed.join(origin.moments(), EPOCH, "left").select(*_envelope(name), *payload, "ts_ms", "source").orderBy("offset")
@@ -76,7 +76,7 @@ def flat_stream(op_rows: DataFrame, form: str = "two", *, hidden: Collection[str
     """
     name = known(form)
     names = data_columns(op_rows, hidden)
-    code = F.col("_code")
+    code = F.col("__code")
     op = _lettered(code, name) if name in LETTERED else code.cast("int")
     images = [("after", ""), ("before", "old_")] if name in PAIRED else []
     paired = [F.col(image).getField(name).alias(prefix + name) for image, prefix in images for name in names]
@@ -84,27 +84,27 @@ def flat_stream(op_rows: DataFrame, form: str = "two", *, hidden: Collection[str
 
 
 def _events(op_rows: DataFrame, form: Form, names: Sequence[str]) -> DataFrame:
-    """Return one row per event: `_epoch`, `_key`, `_cause`, `_code`, and the columns `names`; `before` and `after` in paired forms."""
+    """Return one row per event: `_epoch`, `_key`, `_cause`, `__code`, and the columns `names`; `before` and `after` in paired forms."""
     rows = op_rows.select(EPOCH, OP, KEY, CAUSE, *map(column, names))
-    return _paired_events(rows) if form in PAIRED else _row_events(rows, form).select(EPOCH, KEY, CAUSE, "_code", *map(column, names))
+    return _paired_events(rows) if form in PAIRED else _row_events(rows, form).select(EPOCH, KEY, CAUSE, "__code", *map(column, names))
 
 
 def _order(form: Form) -> list[str | Column]:
     """Return the sort order of the events of a form."""
-    late = [is_positive(F.col("_code"))] if form == "retract" else []
-    return [EPOCH, *late, KEY, "_code"]
+    late = [is_positive(F.col("__code"))] if form == "retract" else []
+    return [EPOCH, *late, KEY, "__code"]
 
 
 def _row_events(rows: DataFrame, form: Form) -> DataFrame:
     op = F.col(OP)
     shown = rows.where(op != int(Op.CORRECT_FROM)) if form == "upsert" else rows
-    return shown.withColumn("_code", _plain(op) if form in PLAIN else op)
+    return shown.withColumn("__code", _plain(op) if form in PLAIN else op)
 
 
 def _paired_events(rows: DataFrame) -> DataFrame:
-    old, new = F.col("_old"), F.col("_new")
+    old, new = F.col("__old"), F.col("__new")
     code = F.when(old.isNull(), int(Op.APPEND)).when(new.isNull(), int(Op.RETRACT)).otherwise(int(Op.CORRECT_TO))
-    return pair(rows).select(EPOCH, KEY, CAUSE, code.alias("_code"), old.alias("before"), new.alias("after"))
+    return pair(rows).select(EPOCH, KEY, CAUSE, code.alias("__code"), old.alias("before"), new.alias("after"))
 
 
 def _plain(op: Column) -> Column:
@@ -112,7 +112,7 @@ def _plain(op: Column) -> Column:
 
 
 def _envelope(form: Form) -> list[Column]:
-    code = F.col("_code")
+    code = F.col("__code")
     values = (F.col(EPOCH), F.col("offset"), _lettered(code, form), code.cast("int"), F.lower(F.hex(KEY)), F.col(CAUSE))
     return [value.alias(name) for value, name in zip(values, SYSTEM, strict=True)]
 

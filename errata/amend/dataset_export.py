@@ -45,7 +45,7 @@ SOURCE_STATE: Final = ("errata", "errata/epoch")
 """The source of the data and the kind of its state, in blocks."""
 _ALIAS: Final = re.compile(r"([A-Za-z0-9]+(-[A-Za-z0-9]+)*/)?[A-Za-z0-9]+([-.][A-Za-z0-9]+)*")
 _OF_ONE: Final = {"were": "was", "have": "has", "are": "is"}
-_BORN: Final = "_born"
+_BORN: Final = "__born"
 """The epoch that brought a row's image in."""
 
 
@@ -318,12 +318,12 @@ class _Export:
 
     def _with_births(self, rows: DataFrame) -> DataFrame:
         """Op rows with the epoch that brought their image in: of one that takes a row back, the last one before."""
-        taken = rows.where(is_negative(F.col(OP))).select(F.col(KEY).alias("_taken"), F.col(EPOCH).alias("_when"))
-        brought = self.frame.where(is_positive(F.col(OP))).select(F.col(KEY).alias("_brought"), F.col(EPOCH).alias("_since"))
-        pairs = taken.join(brought, (F.col("_taken") == F.col("_brought")) & (F.col("_since") < F.col("_when")))
-        last = pairs.groupBy("_taken", "_when").agg(F.max("_since").alias("_since"))
-        matches = (F.col(KEY) == F.col("_taken")) & (F.col(EPOCH) == F.col("_when")) & is_negative(F.col(OP))
-        return rows.join(last, matches, "left").withColumn(_BORN, F.coalesce("_since", EPOCH)).drop("_taken", "_when", "_since")
+        taken = rows.where(is_negative(F.col(OP))).select(F.col(KEY).alias("__taken"), F.col(EPOCH).alias("__when"))
+        brought = self.frame.where(is_positive(F.col(OP))).select(F.col(KEY).alias("__brought"), F.col(EPOCH).alias("__since"))
+        pairs = taken.join(brought, (F.col("__taken") == F.col("__brought")) & (F.col("__since") < F.col("__when")))
+        last = pairs.groupBy("__taken", "__when").agg(F.max("__since").alias("__since"))
+        matches = (F.col(KEY) == F.col("__taken")) & (F.col(EPOCH) == F.col("__when")) & is_negative(F.col(OP))
+        return rows.join(last, matches, "left").withColumn(_BORN, F.coalesce("__since", EPOCH)).drop("__taken", "__when", "__since")
 
     def _originals(self, rows: DataFrame) -> LiveRows | None:
         """The dataset's live rows that are taken back, and whose epochs the state does not know any more; None where there are none, and then no data is read."""

@@ -113,9 +113,9 @@ class RememberedEvents:
             return no, no
         known = self.rejects.select("_file", "_row", *(pl.col(name).cast(rows.schema[name], strict=False) for name in data), "_error").unique()
         events = rows.select("_file", "_row", *data, "_error")
-        good = events.join(known.drop("_error").unique().with_columns(_met=True), ["_file", "_row", *data], "left", nulls_equal=True, maintain_order="left")["_met"]
-        bad = events.join(known.with_columns(_met=True), ["_file", "_row", *data, "_error"], "left", nulls_equal=True, maintain_order="left")["_met"]
-        standing = events.join(self.standing.with_columns(_met=True), ["_file", "_row"], "left", maintain_order="left")["_met"]
+        good = events.join(known.drop("_error").unique().with_columns(__met=True), ["_file", "_row", *data], "left", nulls_equal=True, maintain_order="left")["__met"]
+        bad = events.join(known.with_columns(__met=True), ["_file", "_row", *data, "_error"], "left", nulls_equal=True, maintain_order="left")["__met"]
+        standing = events.join(self.standing.with_columns(__met=True), ["_file", "_row"], "left", maintain_order="left")["__met"]
         met = good.zip_with(events["_error"].is_null(), bad)
         return met.fill_null(value=False), standing.fill_null(value=False)
 

@@ -152,8 +152,8 @@ class Scrub:
             self.tables[path].keys = {*map(bytes, gone["_key"])}
             for name, kind in rows.schema.items():
                 if kind == pl.String and name not in SYSTEM:
-                    pair = old.select("_key", name).join(new.select("_key", pl.col(name).alias("_new")), "_key")
-                    lost = pair.filter(pl.col(name).ne_missing(pl.col("_new")))[name]
+                    pair = old.select("_key", name).join(new.select("_key", pl.col(name).alias("__new")), "_key")
+                    lost = pair.filter(pl.col(name).ne_missing(pl.col("__new")))[name]
                     for text in pl.concat([lost, gone[name]]).drop_nulls().unique():
                         self.values.add(name, text)
 
@@ -258,10 +258,10 @@ class Scrub:
 
         def change(stored: pa.Table) -> pa.Table:
             rows = as_frame(stored)
-            marks = rows.select(*IDENTITY).with_row_index("_at")
-            gone = marks.join(found.gone, IDENTITY, "semi")["_at"]
+            marks = rows.select(*IDENTITY).with_row_index("__at")
+            gone = marks.join(found.gone, IDENTITY, "semi")["__at"]
             leaves = pl.repeat(False, rows.height, eager=True).scatter(gone, True) | rows["_key"].is_in(keys)
-            live = marks.join(found.live, IDENTITY, "semi")["_at"] if found.live is not None else gone.clear()
+            live = marks.join(found.live, IDENTITY, "semi")["__at"] if found.live is not None else gone.clear()
             dead = ~leaves & ~pl.repeat(False, rows.height, eager=True).scatter(live, True)
             if found.live is None:
                 leaves = leaves | self._named_by_file(rows)
@@ -423,8 +423,8 @@ def _alike(rows: pl.DataFrame, images: pl.DataFrame, shown: Mapping[str, str], n
     if not names or not images.height:
         return pl.repeat(False, rows.height, eager=True)
     written = images.select(pl.col(shown[name]).cast(rows.schema[name], strict=False).alias(name) for name in names).unique()
-    marked = rows.select(names).join(written.with_columns(_met=True), names, "left", nulls_equal=True, maintain_order="left")
-    return marked["_met"].fill_null(value=False)
+    marked = rows.select(names).join(written.with_columns(__met=True), names, "left", nulls_equal=True, maintain_order="left")
+    return marked["__met"].fill_null(value=False)
 
 
 def _with_state(rows: pl.DataFrame) -> pl.DataFrame:
@@ -435,7 +435,7 @@ def _with_state(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _with_ops(stored: pa.Table, marks: pl.DataFrame, left: pl.DataFrame) -> pa.Table:
     """Rows whose other half leaves, with their new operation."""
-    new = marks.join(left, IDENTITY, "left", maintain_order="left")["_new"] if left.height else None
+    new = marks.join(left, IDENTITY, "left", maintain_order="left")["__new"] if left.height else None
     if new is None or not new.is_not_null().any():
         return stored
     ops = pl.select(pl.coalesce(new, marks["_op"])).to_series()

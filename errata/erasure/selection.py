@@ -117,7 +117,7 @@ class Cut:
 
     Attributes:
         rows: The whole op rows that leave.
-        left: Rows that stay and whose other half leaves, with their new operation as `_new`.
+        left: Rows that stay and whose other half leaves, with their new operation as `__new`.
     """
 
     rows: pl.DataFrame
@@ -127,17 +127,17 @@ class Cut:
 def cut(table: ChangelogTable, erased: ErasedKeys) -> Cut:
     """The op rows of erased records in a table."""
     found = gathered(_of_records(rows, erased) for rows in op_rows(table)) if erased and table.exists() else gathered(())
-    none = pl.DataFrame(schema={**{name: found.schema[name] for name in IDENTITY}, "_new": pl.Int8})
+    none = pl.DataFrame(schema={**{name: found.schema[name] for name in IDENTITY}, "__new": pl.Int8})
     if not erased.spans or not found.height:
-        return Cut(found.drop("_of", strict=False), none)
-    mixed = found["_of"].is_in(pl.Series(list(erased.spans), dtype=pl.Binary).implode())
-    parts = [_split(rows, erased.spans[rows["_of"][0]]) for _, rows in found.filter(mixed).group_by("_key")]
+        return Cut(found.drop("__of", strict=False), none)
+    mixed = found["__of"].is_in(pl.Series(list(erased.spans), dtype=pl.Binary).implode())
+    parts = [_split(rows, erased.spans[rows["__of"][0]]) for _, rows in found.filter(mixed).group_by("_key")]
     left = [one for _, one in parts if one.height]
-    return Cut(gathered([found.filter(~mixed), *(one for one, _ in parts)]).drop("_of", strict=False), pl.concat(left) if left else none)
+    return Cut(gathered([found.filter(~mixed), *(one for one, _ in parts)]).drop("__of", strict=False), pl.concat(left) if left else none)
 
 
 def _of_records(rows: pl.DataFrame, erased: ErasedKeys) -> pl.DataFrame:
-    return rows.with_columns(_of=erased.matched(rows["_key"])).filter(pl.col("_of").is_not_null())
+    return rows.with_columns(__of=erased.matched(rows["_key"])).filter(pl.col("__of").is_not_null())
 
 
 def _split(rows: pl.DataFrame, spans: Spans) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -149,9 +149,9 @@ def _split(rows: pl.DataFrame, spans: Spans) -> tuple[pl.DataFrame, pl.DataFrame
             going = any(first <= epoch and (end is None or epoch < end) for first, end in spans)
         goes.append(going)
     left = ordered.filter(~pl.Series(goes))
-    alone = left.with_columns(_number=pl.len().over("_epoch")).filter(pl.col("_number") == 1, pl.col("_op").is_in([int(Op.CORRECT_FROM), int(Op.CORRECT_TO)]))
+    alone = left.with_columns(__number=pl.len().over("_epoch")).filter(pl.col("__number") == 1, pl.col("_op").is_in([int(Op.CORRECT_FROM), int(Op.CORRECT_TO)]))
     new = pl.when(pl.col("_op") == int(Op.CORRECT_FROM)).then(int(Op.RETRACT)).otherwise(int(Op.APPEND)).cast(pl.Int8)
-    return ordered.filter(pl.Series(goes)), alone.select(*IDENTITY, new.alias("_new"))
+    return ordered.filter(pl.Series(goes)), alone.select(*IDENTITY, new.alias("__new"))
 
 
 def of_images(rows: pl.DataFrame, all_rows: pl.DataFrame) -> ErasedKeys:
@@ -161,13 +161,13 @@ def of_images(rows: pl.DataFrame, all_rows: pl.DataFrame) -> ErasedKeys:
         rows: The op rows of the erased records.
         all_rows: All op rows of the same keys.
     """
-    named = all_rows.select(*IDENTITY, _bare=bare_keys(all_rows["_key"]))
-    marks = named.join(rows.select(*IDENTITY).with_columns(_goes=True), IDENTITY, "left").select(
-        "_epoch", "_bare", _goes=pl.col("_goes").fill_null(value=False), _order=~pl.col("_op").is_in(_NEGATIVE)
+    named = all_rows.select(*IDENTITY, __bare=bare_keys(all_rows["_key"]))
+    marks = named.join(rows.select(*IDENTITY).with_columns(__goes=True), IDENTITY, "left").select(
+        "_epoch", "__bare", __goes=pl.col("__goes").fill_null(value=False), _order=~pl.col("_op").is_in(_NEGATIVE)
     )
-    versions = marks.filter("_order").sort("_epoch").group_by("_bare", maintain_order=True).agg("_epoch", "_goes", _all=pl.col("_goes").all())
-    spans = {bytes(key): tuple(_spans(epochs, goes)) for key, epochs, goes in versions.filter(~pl.col("_all")).select("_bare", "_epoch", "_goes").iter_rows()}
-    return ErasedKeys(frozenset(map(bytes, marks["_bare"].unique())), spans)
+    versions = marks.filter("_order").sort("_epoch").group_by("__bare", maintain_order=True).agg("_epoch", "__goes", __all=pl.col("__goes").all())
+    spans = {bytes(key): tuple(_spans(epochs, goes)) for key, epochs, goes in versions.filter(~pl.col("__all")).select("__bare", "_epoch", "__goes").iter_rows()}
+    return ErasedKeys(frozenset(map(bytes, marks["__bare"].unique())), spans)
 
 
 def _spans(epochs: Sequence[int], goes: Sequence[bool]) -> Iterator[tuple[int, int | None]]:

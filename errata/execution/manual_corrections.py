@@ -135,17 +135,17 @@ def manual_changes(run: RunState, node: Node, intake: IngestRequest, before: Com
     candidates = engine.to_arrow(rows.where(kept & ~fresh).select("_key").distinct())
     compared = [name for name in rows.columns if name in {*before.data, *intake.source.shape.declared, WIDENED}]
     steps = _steps(joined(rows, candidates, engine, "left_semi"), compared, _edits(history, node.name))
-    newest = steps.groupBy("_key").agg(F.max(F.when(kept, F.col("_epoch"))).alias("_hand"), F.coalesce(F.max(F.when(~kept & ~F.col("_passes"), F.col("_epoch"))), F.lit(0)).alias("_other"))
-    since = steps.where(kept).join(newest.where(F.col("_hand") > F.col("_other")), "_key").where(F.col("_epoch") > F.col("_other"))
-    by_key = since.groupBy("_key").agg(F.min(F.struct("_epoch", "_was")).alias("_first"), F.max(F.struct("_epoch", "_is")).alias("_last"))
-    brought, gone = F.col("_first._was").isNull(), F.col("_last._is").isNull()
-    ends = {"_brought": brought, "_taken": gone & ~brought, "_at": F.col("_last._epoch")}
+    newest = steps.groupBy("_key").agg(F.max(F.when(kept, F.col("_epoch"))).alias("__hand"), F.coalesce(F.max(F.when(~kept & ~F.col("__passes"), F.col("_epoch"))), F.lit(0)).alias("__other"))
+    since = steps.where(kept).join(newest.where(F.col("__hand") > F.col("__other")), "_key").where(F.col("_epoch") > F.col("__other"))
+    by_key = since.groupBy("_key").agg(F.min(F.struct("_epoch", "__was")).alias("__first"), F.max(F.struct("_epoch", "__is")).alias("__last"))
+    brought, gone = F.col("__first.__was").isNull(), F.col("__last.__is").isNull()
+    ends = {"__brought": brought, "__taken": gone & ~brought, "__at": F.col("__last._epoch")}
     found = engine.to_arrow(by_key.select("_key", *(end.alias(name) for name, end in ends.items())))
     if not found.num_rows:
         return None
-    brought, went = (found.filter(found.column(name)) for name in ("_brought", "_taken"))
-    taken = joined(rows.where(is_negative(F.col("_op"))), went.select(["_key", "_at"]), engine, "inner")
-    return ManualCorrections(intake, found.select(["_key"]), brought.select(["_key"]), taken.where(F.col("_epoch") == F.col("_at")))
+    brought, went = (found.filter(found.column(name)) for name in ("__brought", "__taken"))
+    taken = joined(rows.where(is_negative(F.col("_op"))), went.select(["_key", "__at"]), engine, "inner")
+    return ManualCorrections(intake, found.select(["_key"]), brought.select(["_key"]), taken.where(F.col("_epoch") == F.col("__at")))
 
 
 def undone_corrections(run: RunState, node: Node, delta: NodeDelta, history: Callable[[], Sequence[Entry]]) -> Iterator[str]:
@@ -181,14 +181,14 @@ def _edits(entries: Sequence[Entry], source: str) -> list[int]:
 
 
 def _steps(rows: DataFrame, names: Sequence[str], edits: Sequence[int]) -> DataFrame:
-    """What became of records in each epoch that changed what they say: hashes before and after (`_was`, `_is`; null: it was not there), whether it `_passes`.
+    """What became of records in each epoch that changed what they say: hashes before and after (`__was`, `__is`; null: it was not there), whether it `__passes`.
 
     Suppressed records whose cause is a rollback are found by the values of `names`.
     """
     image, op = image_hash(rows, names), F.col("_op")
     passing = reduce(or_, (F.col("_cause").startswith(cause) for cause in _PASSING))
-    sides = {"_was": F.max(F.when(is_negative(op), image)), "_is": F.max(F.when(is_positive(op), image))}
-    causes = {"_from_files": F.max(F.when(passing, 0).otherwise(1)), "_logic": F.max(F.when(F.col("_cause") == "logic", 1).otherwise(0))}
+    sides = {"__was": F.max(F.when(is_negative(op), image)), "__is": F.max(F.when(is_positive(op), image))}
+    causes = {"__from_files": F.max(F.when(passing, 0).otherwise(1)), "__logic": F.max(F.when(F.col("_cause") == "logic", 1).otherwise(0))}
     by_epoch = rows.groupBy("_key", "_epoch").agg(*(value.alias(name) for name, value in (sides | causes).items()))
-    passes = (F.col("_from_files") == 0) & ((F.col("_logic") == 1) | (F.col("_epoch").isin(*edits) if edits else F.lit(False)))
-    return by_epoch.where((F.col("_from_files") == 1) | ~F.col("_was").eqNullSafe(F.col("_is"))).select("_key", "_epoch", "_was", "_is", passes.alias("_passes"))
+    passes = (F.col("__from_files") == 0) & ((F.col("__logic") == 1) | (F.col("_epoch").isin(*edits) if edits else F.lit(False)))
+    return by_epoch.where((F.col("__from_files") == 1) | ~F.col("__was").eqNullSafe(F.col("__is"))).select("_key", "_epoch", "__was", "__is", passes.alias("__passes"))

@@ -124,8 +124,8 @@ def _table(reading: Snapshot, node: CommittedNode, head: Entry, shapes: Shapes) 
 def _tally(reading: Snapshot, rows: DataFrame) -> list[Row]:
     """By epoch: op rows after which a key has not 0 or 1 rows, retractions that differ from the retracted row, and the net number of rows."""
     marked = _steps(rows)
-    same = alike(F.col("_before"), F.col("_print"), len(parts(rows, image_columns(rows))))
-    surplus, unlike = ~F.col("_count").isin(0, 1), is_negative(F.col("_op")) & ~same
+    same = alike(F.col("__before"), F.col("__print"), len(parts(rows, image_columns(rows))))
+    surplus, unlike = ~F.col("__count").isin(0, 1), is_negative(F.col("_op")) & ~same
     counts = {"surplus": F.sum(surplus.cast("int")), "unlike": F.sum(unlike.cast("int")), "net": F.sum(weight(F.col("_op")))}
     tally = marked.groupBy("_epoch").agg(*(count.alias(name) for name, count in counts.items()))
     return list(reading.engine.to_arrow(tally.orderBy("_epoch")).to_pylist())
@@ -142,9 +142,9 @@ def _judged(node: CommittedNode, check: str, tally: Sequence[Row], kind: str, de
 def _steps(rows: DataFrame) -> DataFrame:
     """Each op row with the number of live rows of its key after it, its image's print and that of the row before it."""
     order = Window.partitionBy("_key").orderBy("_epoch", weight(F.col("_op")))
-    marked = rows.select("_epoch", "_op", "_key", fingerprint(rows, image_columns(rows)).alias("_print"))
+    marked = rows.select("_epoch", "_op", "_key", fingerprint(rows, image_columns(rows)).alias("__print"))
     count = F.sum(weight(F.col("_op"))).over(order.rowsBetween(Window.unboundedPreceding, Window.currentRow))
-    return marked.withColumns({"_count": count, "_before": F.lag("_print").over(order)})
+    return marked.withColumns({"__count": count, "__before": F.lag("__print").over(order)})
 
 
 def _conserved(node: CommittedNode, head: Entry, live: int) -> Row:

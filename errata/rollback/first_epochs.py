@@ -31,6 +31,6 @@ def first_epochs(live: pa.Table, op_rows: Rows, names: Sequence[str]) -> pl.Seri
         return epochs
     keys = Rows(op_rows.engine, pa.table({"_key": arrow_keys(same["_key"].unique())}))
     came = pl.DataFrame(pl.from_arrow(op_rows.semi_join(keys, "_key").where(_COMES).select(["_key", "_epoch"]).as_table()))
-    first = came.join(same, ["_key", "_epoch"], "anti").group_by("_key").agg(pl.col("_epoch").max().alias("_first"))
+    first = came.join(same, ["_key", "_epoch"], "anti").group_by("_key").agg(pl.col("_epoch").max().alias("__first"))
     known_keys = pl.DataFrame({"_key": live.column("_key"), "epoch": epochs})
-    return known_keys.join(first, "_key", "left", maintain_order="left").select(pl.coalesce("_first", "epoch").alias("epoch"))["epoch"]
+    return known_keys.join(first, "_key", "left", maintain_order="left").select(pl.coalesce("__first", "epoch").alias("epoch"))["epoch"]

@@ -22,7 +22,7 @@ from storage.delta.columns import declared
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-GROUP = "_group"
+GROUP = "__group"
 
 
 def group_column(row: RowType, fields: Sequence[str]) -> Column:
@@ -157,10 +157,10 @@ class Groups:
         engine = self.run.engine
         rows = [self._truth(name).select(group_column(self.plan[name].operator.output, fields).alias(GROUP)) for name in names]
         every = reduce(lambda one, other: one.unionByName(other), rows).where(F.col(GROUP).isNotNull())
-        counted = every.groupBy(GROUP).agg(F.count("*").alias("_n")).orderBy(F.col("_n").desc())
+        counted = every.groupBy(GROUP).agg(F.count("*").alias("__n")).orderBy(F.col("__n").desc())
         table = engine.to_arrow(counted, 1)
-        largest = int(table.column("_n")[0].as_py()) if table.num_rows else 0
-        return largest, sorted(engine.to_arrow(counted.where(F.col("_n") > cap).select(GROUP)).column(GROUP).to_pylist()) if largest > cap else []
+        largest = int(table.column("__n")[0].as_py()) if table.num_rows else 0
+        return largest, sorted(engine.to_arrow(counted.where(F.col("__n") > cap).select(GROUP)).column(GROUP).to_pylist()) if largest > cap else []
 
     def _families(self) -> list[tuple[tuple[str, ...], list[str]]]:
         """Sources by the fields and types of their keys."""

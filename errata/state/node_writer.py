@@ -128,8 +128,8 @@ class NodeWriter:
     def _counted(self, rows: Rows) -> Counts:
         frame = rows.as_frame()
         bad = F.col("_error").isNotNull() if "_error" in frame.columns else F.lit(False)
-        counts = frame.groupBy("_op", bad.alias("_bad")).agg(F.count("*").alias("n"))
-        found = {(row["_op"], row["_bad"]): row["n"] for row in self.run.engine.to_arrow(counts).to_pylist()}
+        counts = frame.groupBy("_op", bad.alias("__bad")).agg(F.count("*").alias("n"))
+        found = {(row["_op"], row["__bad"]): row["n"] for row in self.run.engine.to_arrow(counts).to_pylist()}
         return _split_counts(found)
 
     def _derived(self, node: Node, delta: Delta, bound: int | None) -> NodeDelta:

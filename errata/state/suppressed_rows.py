@@ -76,7 +76,7 @@ def truth(live: Rows) -> Rows:
 
 
 def marks_frame(marks: Mapping[bytes, Suppression], counting: Collection[bytes], engine: Engine) -> DataFrame:
-    """Of the rows of records to be suppressed, by `_key`: `_to`, their new key, `_by` (for `_error`), `_why` (the cause), `_as` (for `_status`).
+    """Of the rows of records to be suppressed, by `_key`: `__to`, their new key, `__by` (for `_error`), `__why` (the cause), `__as` (for `_status`).
 
     `counting`: the records that were suppressed already, but counted.
     """
@@ -86,17 +86,17 @@ def marks_frame(marks: Mapping[bytes, Suppression], counting: Collection[bytes],
         "__record": pa.array(marks, pa.binary()), "__counting": pa.array([key in counting for key in marks], pa.bool_()),
         "__fate": pa.array([numbers[id(one)] for one in marks.values()], pa.int32()),
     }  # fmt: skip
-    texts = {"_by": [one.error for one in fates], "_why": [one.cause for one in fates]}
-    numbers_of_fates = {"_as": pa.array([one.status for one in fates], pa.int8()), "__fate": pa.array(range(len(fates)), pa.int32())}
+    texts = {"__by": [one.error for one in fates], "__why": [one.cause for one in fates]}
+    numbers_of_fates = {"__as": pa.array([one.status for one in fates], pa.int8()), "__fate": pa.array(range(len(fates)), pa.int32())}
     told = {name: pa.array(values, pa.string()) for name, values in texts.items()} | numbers_of_fates
     records = engine.from_arrow(pa.table(keys)).join(F.broadcast(engine.from_arrow(pa.table(told))), "__fate")
     marked = F.concat(F.col("__record"), F.lit(REJECTED))
-    return records.select(F.when(F.col("__counting"), marked).otherwise(F.col("__record")).alias("_key"), marked.alias("_to"), "_by", "_why", "_as")
+    return records.select(F.when(F.col("__counting"), marked).otherwise(F.col("__record")).alias("_key"), marked.alias("__to"), "__by", "__why", "__as")
 
 
 def marked_appends(rows: Rows, marks: DataFrame) -> Delta:
     """The delta that brings records in for the first time, some of them suppressed at once."""
-    changed = {"_key": F.coalesce("_to", "_key"), "_error": F.coalesce("_by", "_error"), "_cause": F.coalesce("_why", "_cause"), STATUS: F.coalesce("_as", STATUS)}
+    changed = {"_key": F.coalesce("__to", "_key"), "_error": F.coalesce("__by", "_error"), "_cause": F.coalesce("__why", "_cause"), STATUS: F.coalesce("__as", STATUS)}
     names = list(map(column, rows.columns))
     return Delta(rows.through(lambda frame: frame.join(F.broadcast(marks), "_key", "left").withColumns(changed).select(*names)), signed=False)
 
@@ -123,13 +123,13 @@ def suppressing(rows: Rows | None, admitted: Rows, marks: DataFrame) -> Delta:
     live, engine = admitted.as_frame(), admitted.engine
     taken = live.join(F.broadcast(marks), "_key", "inner")
     names = image_columns(live)
-    out = taken.select(F.lit(1).cast("tinyint").alias("_op"), F.col("_key"), F.col("_why").alias("_cause"), *map(column, names))
-    told = {"_error": F.col("_by"), STATUS: F.col("_as")}
+    out = taken.select(F.lit(1).cast("tinyint").alias("_op"), F.col("_key"), F.col("__why").alias("_cause"), *map(column, names))
+    told = {"_error": F.col("__by"), STATUS: F.col("__as")}
     held = taken.select(
-        F.lit(0).cast("tinyint").alias("_op"), F.col("_to").alias("_key"), F.col("_why").alias("_cause"),
+        F.lit(0).cast("tinyint").alias("_op"), F.col("__to").alias("_key"), F.col("__why").alias("_cause"),
         *(told.get(name, column(name)).alias(name) for name in names),
     )  # fmt: skip
     if rows is None:
         return Delta.loose(Rows(engine, frame=united(out, held)))
-    caused = rows.as_frame().join(F.broadcast(marks), "_key", "left").withColumn("_cause", F.coalesce("_why", "_cause"))
+    caused = rows.as_frame().join(F.broadcast(marks), "_key", "left").withColumn("_cause", F.coalesce("__why", "_cause"))
     return Delta.loose(Rows(engine, frame=united(out, caused.select(*map(column, out.columns)), held)))

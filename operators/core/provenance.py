@@ -17,12 +17,12 @@ INDEX_DIGITS = 8
 """Hexadecimal digits of the index behind a key (`changelog.keys.spark.with_index`)."""
 
 
-ASKER = "_of"
+ASKER = "__of"
 """A column of rows whose origins are wanted: who asks. Each origin has the asker of its row."""
 
 
 def by_key(rows: DataFrame, shape: KeyShape, above: KeyShape) -> DataFrame:
-    """The keys of the input rows of rows that each come from one row: the same key, or the key without its index. Columns `_of`, `_key`."""
+    """The keys of the input rows of rows that each come from one row: the same key, or the key without its index. Columns `__of`, `_key`."""
     key = F.col("_key")
     return rows.select(ASKER, (key if shape == above else without_index(key)).alias("_key")).distinct()
 
@@ -39,7 +39,7 @@ def is_first(key: Column) -> Column:
 
 
 def of_lookup(rows: DataFrame, placed: DataFrame, by: str = "_lookup") -> DataFrame:
-    """The keys of input rows (which have `by`) that have a `by` of the rows. Columns `_of`, `_key`."""
+    """The keys of input rows (which have `by`) that have a `by` of the rows. Columns `__of`, `_key`."""
     return placed.select(by, "_key").join(rows.select(by, ASKER).distinct(), by).select(ASKER, "_key").distinct()
 
 

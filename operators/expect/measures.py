@@ -83,7 +83,7 @@ class _Measured(Operator):
 
     def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
         """The row with the figure."""
-        return [rows.select("_of").distinct().crossJoin(inputs[0].select("_key"))]
+        return [rows.select("__of").distinct().crossJoin(inputs[0].select("_key"))]
 
     def answer(self, context: OperatorContext) -> Delta:
         """The row that there is now, in place of the one that was."""

@@ -223,8 +223,8 @@ def test_negation_is_the_inverse(engine, pairs):
 def test_a_pair_has_what_went_and_what_came(engine, rows):
     pairs = engine.to_arrow(spark_algebra.pair(frame(engine, rows))).to_pylist()
     assert len(pairs) == len({(row.epoch, row.key) for row in rows})
-    found = [(pair["_epoch"], pair["_key"], side, tuple(pair[side].values())) for pair in pairs for side in ("_old", "_new") if pair[side] is not None]
-    given = [(row.epoch, row.key, "_new" if row.op in (0, 3) else "_old", row.image) for row in rows]
+    found = [(pair["_epoch"], pair["_key"], side, tuple(pair[side].values())) for pair in pairs for side in ("__old", "__new") if pair[side] is not None]
+    given = [(row.epoch, row.key, "__new" if row.op in (0, 3) else "__old", row.image) for row in rows]
     assert sorted(map(repr, found)) == sorted(map(repr, given))
 
 
