@@ -121,7 +121,7 @@ nodes:
 
 
 def grouped(folder: Folder, names: list[str]) -> list[list[list[str | None]]]:
-    """The rows of the outputs after each step: a group that goes and returns, a record that goes, one misread, and an epoch that is taken back."""
+    """The rows of the outputs after each step: a group that goes and returns, a record that goes, one that a correction changes, and an epoch that is taken back."""
     columns = ", ".join(f"{{ name: {name}, type: string }}" for name in names)
     folder.write("pipeline.yaml", GROUPED.replace("COLUMNS", columns).replace("FIRST", names[0]))
     steps = [[(1, "x", 1), (2, "x", 2), (3, "y", 4), (4, "z", 5)], [(1, "x", 1), (2, "x", 0), (3, "y", 5), (5, "z", 5)], [(1, "x", 3), (2, "x", 2), (5, "z", 5)]]
