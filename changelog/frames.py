@@ -83,7 +83,7 @@ def use_cache(cache: SchemaCache) -> None:
     _caches[:] = [cache]
 
 
-def told(frame: DataFrame, schema: StructType | None) -> DataFrame:
+def with_schema(frame: DataFrame, schema: StructType | None) -> DataFrame:
     """The frame with its schema cached; None where the schema is not known."""
     if schema is not None:
         _caches[0].put(frame, schema)
@@ -99,12 +99,12 @@ def typed(frame: DataFrame, columns: Mapping[str, str]) -> DataFrame:
     """The frame with its schema cached: columns in order and their types (`changelog.columns.TYPES`)."""
     from pyspark.sql.types import StructType
 
-    return told(frame, StructType(fields(columns)))
+    return with_schema(frame, StructType(fields(columns)))
 
 
 def chosen(frame: DataFrame, names: Sequence[str]) -> DataFrame:
     """Columns of a frame."""
-    return told(frame.select(*map(column, names)), among(known(frame), names))
+    return with_schema(frame.select(*map(column, names)), among(known(frame), names))
 
 
 def without(frame: DataFrame, *names: str) -> DataFrame:
@@ -115,15 +115,15 @@ def without(frame: DataFrame, *names: str) -> DataFrame:
 
 def of_keys(frame: DataFrame, keys: DataFrame, *on: str) -> DataFrame:
     """The rows of a frame whose columns `on` are those of one of the keys."""
-    met, schema = frame.join(keys, list(on), "left_semi"), known(frame)
-    return met if schema is None else told(met.select(*map(column, schema.names)), schema)  # a join puts `on` first
+    matched, schema = frame.join(keys, list(on), "left_semi"), known(frame)
+    return matched if schema is None else with_schema(matched.select(*map(column, schema.names)), schema)  # a join puts `on` first
 
 
 def united(one: DataFrame, *others: DataFrame) -> DataFrame:
     """All rows of frames with the same columns, in any order. Names are matched exactly, while an engine may take `Id` for `id`."""
     for other in others:
         schema = known(one) or known(other) or one.schema
-        one = told(_picked(one, schema).union(_picked(other, schema)), schema)
+        one = with_schema(_picked(one, schema).union(_picked(other, schema)), schema)
     return one
 
 

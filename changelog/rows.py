@@ -11,7 +11,7 @@ from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, Protocol
 
 from changelog.columns import column
-from changelog.frames import Batches, any_of, chosen, known, of_keys, told, united, without
+from changelog.frames import Batches, any_of, chosen, known, of_keys, united, with_schema, without
 from changelog.lazy_imports import F, pa, pc
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class TaskRows:
 
     def frame(self, schema: StructType) -> DataFrame:
         """The rows as a frame."""
-        return told(self.seeds.mapInArrow(self.work, schema), schema)
+        return with_schema(self.seeds.mapInArrow(self.work, schema), schema)
 
 
 @dataclass(frozen=True, slots=True)

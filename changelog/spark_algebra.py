@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from changelog.columns import CAUSE, EPOCH, KEY, OP, column, image_columns
 from changelog.equality import agree, parts, whole
-from changelog.frames import among, chosen, known, told, united, with_envelope, without
+from changelog.frames import among, chosen, known, united, with_envelope, with_schema, without
 from changelog.lazy_imports import F, Window
 from changelog.ops import Op, is_negative, is_positive, only_appends, weight
 
@@ -41,7 +41,7 @@ def fold(
         return standing
     negatives = rows.where(is_negative(F.col(OP))) if taken is None else taken
     dead = negatives.groupBy(F.col(KEY).alias("__taken")).agg(F.max(EPOCH).alias("__dead"))
-    return told(standing.join(dead, (F.col(KEY) == F.col("__taken")) & (F.col("__dead") > F.col(EPOCH)), "left_anti"), known(standing))
+    return with_schema(standing.join(dead, (F.col(KEY) == F.col("__taken")) & (F.col("__dead") > F.col(EPOCH)), "left_anti"), known(standing))
 
 
 def latest(states: DataFrame) -> DataFrame:
@@ -49,7 +49,7 @@ def latest(states: DataFrame) -> DataFrame:
     rank = F.row_number().over(Window.partitionBy(KEY).orderBy(F.col(EPOCH).desc()))
     names = [name for name in states.columns if name != EPOCH]
     last = states.withColumn("__rank", rank).where(F.col("__rank") == 1)
-    return told(last.select(*map(column, names)), among(known(states), names))
+    return with_schema(last.select(*map(column, names)), among(known(states), names))
 
 
 def as_appends(live_rows: DataFrame, cause: str) -> DataFrame:
@@ -66,7 +66,7 @@ def signed(live_rows: DataFrame, op: Op, cause: str) -> DataFrame:
     """Live rows as op rows of one kind."""
     names = image_columns(live_rows)
     envelope = [_code(op).alias(OP), F.col(KEY), F.lit(cause).alias(CAUSE)]
-    return told(live_rows.select(*envelope, *map(column, names)), with_envelope(among(known(live_rows), names), OP, KEY, CAUSE))
+    return with_schema(live_rows.select(*envelope, *map(column, names)), with_envelope(among(known(live_rows), names), OP, KEY, CAUSE))
 
 
 def negate(delta: DataFrame) -> DataFrame:
@@ -101,7 +101,7 @@ def _cancelled(delta: DataFrame) -> DataFrame:
     came = F.col("__net") > 0
     op = F.when(came, _code(Op.APPEND)).otherwise(_code(Op.RETRACT)).alias(OP)
     net_rows = left.select(op, KEY, F.when(came, F.col("__came")).otherwise(F.col("__went")).alias(CAUSE), *whole(delta, names, pieces))
-    return told(net_rows, with_envelope(among(known(delta), names), OP, KEY, CAUSE))
+    return with_schema(net_rows, with_envelope(among(known(delta), names), OP, KEY, CAUSE))
 
 
 def _op(positive: Column, both: Column) -> Column:
@@ -158,7 +158,7 @@ def _net(old: DataFrame, new: DataFrame, names: Sequence[str], compare: Sequence
     sides = changed.withColumn("__came", F.explode(F.array(F.lit(False), F.lit(True))))
     there = sides.where(F.when(came, column(_NEW)).otherwise(was))
     image = [F.when(came, _of_side(_NEW, name)).otherwise(_of_side(_OLD, name)).alias(name) for name in names]
-    return told(there.select(_op(came, both).alias(OP), KEY, CAUSE, *image), with_envelope(among(known(new), names), OP, KEY, CAUSE))
+    return with_schema(there.select(_op(came, both).alias(OP), KEY, CAUSE, *image), with_envelope(among(known(new), names), OP, KEY, CAUSE))
 
 
 def _both(old_live: DataFrame, new_live: DataFrame) -> list[str]:
@@ -200,4 +200,4 @@ def _widened(frame: DataFrame, other: DataFrame, names: Sequence[str], cause: st
     """Return `_key`, `_cause` and the columns `names` of a frame, with nulls in columns that only `other` has."""
     types = {field.name: field for field in (*other.schema.fields, *frame.schema.fields)}
     values = [column(name) if name in frame.columns else F.lit(None).cast(types[name].dataType).alias(name) for name in names]
-    return told(frame.select(KEY, F.lit(cause).alias(CAUSE), *values), with_envelope([types[name] for name in names], KEY, CAUSE))
+    return with_schema(frame.select(KEY, F.lit(cause).alias(CAUSE), *values), with_envelope([types[name] for name in names], KEY, CAUSE))

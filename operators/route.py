@@ -98,9 +98,9 @@ class Conditions:
 
     def _rejected(self, bad: DataFrame, failing: Sequence[int], context: spark.Context, names: Sequence[str], output: RowType) -> DataFrame:
         """Rejects of records for which a condition failed."""
-        told, category, detail = explained(bad, {number: self.programs[number] for number in failing}, context)
+        explained_rows, category, detail = explained(bad, {number: self.programs[number] for number in failing}, context)
         types = output.columns()
-        found = rejects(told, category, detail, self.name).withColumn("_port", F.lit(None).cast("string"))
+        found = rejects(explained_rows, category, detail, self.name).withColumn("_port", F.lit(None).cast("string"))
         kept = [F.lit(None).cast(types[name]).alias(name) if name in output.data else column(name) for name in names]
         return found.select(*kept)
 

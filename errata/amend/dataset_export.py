@@ -99,11 +99,11 @@ class _Progress:
     @classmethod
     def of(cls, chain: Chain | None) -> _Progress | None:
         """Read the last block with data; None where there is none yet, or it is not from an export."""
-        told = chain.source_state if chain else None
-        if told is None or told.get("kind") != SOURCE_STATE[1]:
+        state = chain.source_state if chain else None
+        if state is None or state.get("kind") != SOURCE_STATE[1]:
             return None
         try:
-            found = json.loads(told["value"])
+            found = json.loads(state["value"])
             return cls(int(found["epoch"]), str(found["run"]), found["event_time"])
         except (ValueError, KeyError, TypeError):
             return None
@@ -136,18 +136,18 @@ class _Export:
     @cached_property
     def reshaped(self) -> int:
         """The last epoch in which the node lost a column, or one got another type: rows of earlier ones are no longer what they were. 0 for none."""
-        told = [(entry.epoch, dict(map(tuple, entry.plan[self.node.name]["columns"]))) for entry in self.entries if self.node.name in entry.plan]
-        return max((epoch for (_, before), (epoch, now) in pairwise(told) if before.items() - now.items()), default=0)
+        columns = [(entry.epoch, dict(map(tuple, entry.plan[self.node.name]["columns"]))) for entry in self.entries if self.node.name in entry.plan]
+        return max((epoch for (_, before), (epoch, now) in pairwise(columns) if before.items() - now.items()), default=0)
 
     @cached_property
     def lost(self) -> Mapping[int, str]:
         """The epochs before whose end op rows are not what they were, each with the reason. Its own live rows are known."""
         counters = self.reading.head.counters if self.reading.head else {}
-        told = {
+        reasons = {
             int(counters.get("base", 0)): "were folded", int(counters.get("erased", 0)): "have lost erased records",
             self.reshaped: f"are not known, since columns changed in epoch {self.reshaped}",
         }  # fmt: skip
-        return {epoch: reason for epoch, reason in told.items() if epoch}
+        return {epoch: reason for epoch, reason in reasons.items() if epoch}
 
     @property
     def first(self) -> int:
@@ -192,13 +192,13 @@ class _Export:
         if wanted is None and self.progress is not None:
             return self.progress.event_time if self.progress.event_time in timed else None
         if wanted is None:
-            told = {name for name in _event_columns(self.reading, self.node.name) if name in timed}
-            return told.pop() if len(told) == 1 else None
+            used = {name for name in _event_columns(self.reading, self.node.name) if name in timed}
+            return used.pop() if len(used) == 1 else None
         if wanted not in timed:
             raise Usage(f"node '{self.node.name}' has no column '{wanted}' of type date or date_time", help=f"its columns of these types: {', '.join(timed) or 'none'}")
         if self.progress is not None and self.progress.event_time != wanted:
-            told_of = f"column '{self.progress.event_time}'" if self.progress.event_time else "the begin of the runs"
-            raise Usage(f"the dataset in {self.folder.root} has its event times from {told_of}", help="export to a new directory")
+            origin = f"column '{self.progress.event_time}'" if self.progress.event_time else "the begin of the runs"
+            raise Usage(f"the dataset in {self.folder.root} has its event times from {origin}", help="export to a new directory")
         return wanted
 
     # -- the export
@@ -250,15 +250,15 @@ class _Export:
 
     def _begun(self, identity: bytes) -> Chain:
         """The chain that is extended, with its seed, its names and the present schema."""
-        chain, told = self.before, data_schema(self.schema)
+        chain, schema = self.before, data_schema(self.schema)
         if chain is None:
             first = min((epoch for epoch in self.moments if epoch >= self.first), default=self.reading.last)
             moment = self.moments[first]
             seed = self.folder.add_block(0, None, moment, ("Seed", {"dataset_id": identity, "dataset_kind": 0}))
             names = self.folder.add_block(1, seed, moment, ("SetVocab", self.vocabulary.event()))
             chain = Chain(names, 1, identity, moment, self.vocabulary)
-        if set(field_types(chain.schema or {})) != set(field_types(told)):
-            chain = replace(chain, number=chain.number + 1, schema=told, head=self.folder.add_block(chain.number + 1, chain.head, chain.system_time, ("SetDataSchema", {"schema": told})))
+        if set(field_types(chain.schema or {})) != set(field_types(schema)):
+            chain = replace(chain, number=chain.number + 1, schema=schema, head=self.folder.add_block(chain.number + 1, chain.head, chain.system_time, ("SetDataSchema", {"schema": schema})))
             self.folder.point_to(chain.head)
         return chain
 
@@ -358,9 +358,9 @@ class _Export:
         if self.column is None:
             return recorded
         values = data.column(self.column)
-        told = values.cast(pa.timestamp("ms"), safe=False).cast(pa.timestamp("ms", "UTC")) if pa.types.is_date(values.type) else values.cast(pa.timestamp("ms", "UTC"), safe=False)
-        told = told.combine_chunks() if isinstance(told, pa.ChunkedArray) else told
-        return pc.coalesce(told, recorded)
+        times = values.cast(pa.timestamp("ms"), safe=False).cast(pa.timestamp("ms", "UTC")) if pa.types.is_date(values.type) else values.cast(pa.timestamp("ms", "UTC"), safe=False)
+        times = times.combine_chunks() if isinstance(times, pa.ChunkedArray) else times
+        return pc.coalesce(times, recorded)
 
     def _rows(self, data: pa.RecordBatch | pa.Table, op: pa.Array | int, times: pa.Array, epoch: int) -> pa.RecordBatch:
         """Rows in the columns of files, but for offsets, which the writer gives."""

@@ -165,7 +165,7 @@ class _Erasing:
         executor.leaving = lambda node: self._leaving(executor.run, node)
         executor.before_commit = self._leave
         self.result = executor.execute(dry=dry)
-        return self._told()
+        return self._lines()
 
     def _look(self, run: RunState, *, dry: bool) -> None:
         """Find out what leaves. Raises Usage where there is nothing, and Stopped where input files would bring it back."""
@@ -288,7 +288,7 @@ class _Erasing:
         gone = {path.removeprefix("changelog/"): one.dropped for path, one in tables.items() if path.startswith("changelog/")}
         return {name: head.folded.get(name, 0) + gone.get(name, 0) for name in {**head.folded, **gone}}
 
-    def _told(self) -> list[Row]:
+    def _lines(self) -> list[Row]:
         tables = self._scrub.tables
         records = {f"changelog/{name}": len(one.keys.keys) for name, one in self.change.matched.items()}
         left = [

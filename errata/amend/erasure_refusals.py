@@ -40,7 +40,7 @@ def refuse_names(plan: Plan, values: Values) -> None:
     if named:
         raise Stopped(
             f"{'the name of an input file has' if len(named) == 1 else f'the names of {len(named)} input files have'} a value of the records", details=named[:20],
-            help="rename or remove them, then erase again", told="names of input files have values of the records",
+            help="rename or remove them, then erase again", redacted="names of input files have values of the records",
         )  # fmt: skip
 
 
@@ -50,7 +50,7 @@ def refuse_corrections(scrub: Scrub) -> None:
     if quoting:
         raise Stopped(
             f"{'a correction' if len(quoting) == 1 else f'{len(quoting)} corrections'} as code {'names or quotes' if len(quoting) == 1 else 'name or quote'} the records", details=quoting[:20],
-            help="take them out of their files, run, then erase again", told="corrections as code name or quote the records",
+            help="take them out of their files, run, then erase again", redacted="corrections as code name or quote the records",
         )  # fmt: skip
 
 
@@ -65,7 +65,7 @@ def refuse_held(epoch: Epoch, run: RunState, wanted: Erasure, matched: Mapping[s
     if held:
         raise Stopped(
             f"{_places(held)} the records, so a later run would bring them back", details=held[:20],
-            help="take them out of the files first, or let later runs leave them out: --keep-out", told="input files hold the records",
+            help="take them out of the files first, or let later runs leave them out: --keep-out", redacted="input files hold the records",
         )  # fmt: skip
 
 

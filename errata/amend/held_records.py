@@ -111,7 +111,7 @@ class HeldRecords:
             raise StorageFailed(f"source '{self.node.name}': {text}") from error
         for record in records:
             numbers = found.get(record.path, [])
-            yield from self._told(record, numbers)
+            yield from self._places_in(record, numbers)
 
     def _files(self, source: SourceNode) -> tuple[Sequence[FileRecord], FileChanges]:
         if source.config.asks:
@@ -161,7 +161,7 @@ class HeldRecords:
             found.append(hashed.join(erased, "__hash", "left_semi").select("__file", "_row"))
         return united(*found).distinct()
 
-    def _told(self, record: FileRecord, numbers: Sequence[int | None]) -> Iterator[str]:
+    def _places_in(self, record: FileRecord, numbers: Sequence[int | None]) -> Iterator[str]:
         lines, whole_file = self._lines(record)
         if len(lines) >= len(numbers):
             yield from (f"{record.path}:{line}" for line in lines)

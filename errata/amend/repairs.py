@@ -60,8 +60,8 @@ class Repair:
     def row(self) -> Row:
         """The row of the answer."""
         place = f"{self.letter['file'] or ''}:{self.letter['row']}" if self.letter["row"] is not None else self.letter["file"] or ""
-        told = (self.letter["id"], self.letter["source"] or "", place, self.column, self.before, self.after, REFUSED if self.why else WRITTEN, self.why or self.file)
-        return dict(zip(REPAIRS, told, strict=True))
+        values = (self.letter["id"], self.letter["source"] or "", place, self.column, self.before, self.after, REFUSED if self.why else WRITTEN, self.why or self.file)
+        return dict(zip(REPAIRS, values, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +147,8 @@ class Repairs:
             name, text = heading.removeprefix(FIELD_PREFIX), row[heading]
             before = letter.get(FIELD + name)
             if text != (before or ""):
-                told = "" if before is not None else f"source '{letter['source'] or ''}' has no column '{name}'"
-                yield Repair(letter, name, before or "", text, reason, why=told)
+                why = "" if before is not None else f"source '{letter['source'] or ''}' has no column '{name}'"
+                yield Repair(letter, name, before or "", text, reason, why=why)
 
     # -- where a correction goes
 
@@ -266,9 +266,9 @@ class Repairs:
 
 def _rows(sheet: Path) -> list[Row]:
     """The rows of a table as texts. Raises Usage where it cannot be read, or is none of dead letters."""
-    told = _text if sheet.suffix.lower() in SHEETS else _unguarded_text
+    as_text = _text if sheet.suffix.lower() in SHEETS else _unguarded_text
     try:
-        rows: list[Row] = [{name: told(value) for name, value in cells.items()} for _, cells, _, _ in table_rows(sheet)]
+        rows: list[Row] = [{name: as_text(value) for name, value in cells.items()} for _, cells, _, _ in table_rows(sheet)]
     except UnreadableTable as error:
         raise Usage(f"'{sheet.name}' cannot be read: {error}", help=error.help or "") from error
     if rows and ID not in rows[0]:

@@ -81,7 +81,7 @@ class Revert(Change):
         """The present files with the undeclared columns of the restored records, and absent files whose records are restored."""
         before = FileRecord.all_of(self.then.sources.get(source.name, {})) if self.then else ()
         if change := self._redeclared(source):
-            before = tuple(change.told(record, cast("SourceNode", source.operator)) for record in before)
+            before = tuple(change.redeclared(record, cast("SourceNode", source.operator)) for record in before)
         columns = {name: record.undeclared for record in before for name in (record.label, record.path)}
         taken = {record.label for record in now} | {record.path for record in now}
         gone = [replace(record, present=False) for record in before if not {record.label, record.path} & taken]

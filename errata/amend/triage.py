@@ -61,8 +61,8 @@ def decide(reading: Snapshot, choice: LetterChoice, decision: LetterDecision) ->
     if not concerned.height:
         raise Usage(_IN_VAIN[decision.action])
     author, moment, call = author_of(decision.author), moment_now(), token_hex(8)
-    told = concerned.with_columns(contents_of(concerned)).with_row_index("at")  # events of one moment stay in the order of the entries
-    events = [TriageEvent(f"{call}{row['at']:016x}", moment, author, **_decided(decision, row)) for row in told.iter_rows(named=True)]
+    numbered = concerned.with_columns(contents_of(concerned)).with_row_index("at")  # events of one moment stay in the order of the entries
+    events = [TriageEvent(f"{call}{row['at']:016x}", moment, author, **_decided(decision, row)) for row in numbered.iter_rows(named=True)]
     return Triage(decision.action, author, decision.reason, tuple(events))
 
 

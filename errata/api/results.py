@@ -37,14 +37,14 @@ class CommittedRows:
 
     def live(self, node: str, epoch: int | None) -> NodeRows:
         """The live rows of a node at an epoch, by default the last, in their order. They hold these rows, which keep the state of an ephemeral run."""
-        told = f"live rows of '{node}'" if epoch is None else f"live rows of '{node}' at epoch {epoch}"
-        return NodeRows(node, lambda: self._snapshot.ordered(node, epoch), self._snapshot.engine.to_arrow, told)
+        description = f"live rows of '{node}'" if epoch is None else f"live rows of '{node}' at epoch {epoch}"
+        return NodeRows(node, lambda: self._snapshot.ordered(node, epoch), self._snapshot.engine.to_arrow, description)
 
     def changes(self, node: str, epoch: int | None) -> NodeRows:
         """The op rows of a node in an epoch (0: in none), by default in all, in changelog order."""
-        told = f"op rows of '{node}'" if epoch is None else f"op rows of '{node}' in epoch {epoch}" if epoch else f"no op rows of '{node}'"
+        description = f"op rows of '{node}'" if epoch is None else f"op rows of '{node}' in epoch {epoch}" if epoch else f"no op rows of '{node}'"
         epochs = None if epoch is None else (epoch or 1, epoch)
-        return NodeRows(node, lambda: _in_order(self._snapshot.changelog(node, epochs)), self._snapshot.engine.to_arrow, told)
+        return NodeRows(node, lambda: _in_order(self._snapshot.changelog(node, epochs)), self._snapshot.engine.to_arrow, description)
 
 
 def _in_order(rows: DataFrame) -> DataFrame:

@@ -222,8 +222,8 @@ def run_cases(places: Sequence[Path], engine: EngineKind = "sail", matching: str
     files = [(path, read_cases(path)) for path in dict.fromkeys(path for place in places for path in find_cases(place))]
     chosen = [(path, cases, case) for path, cases in files for case in cases.cases if matching.casefold() in case.name.casefold()]
     if not chosen:
-        told = ", ".join(map(str, places))
-        raise Usage(f"no cases in {told}{f' match {matching!r}' if matching and files else ''}", help="a file orders.test.yaml has cases for orders.yaml")
+        searched = ", ".join(map(str, places))
+        raise Usage(f"no cases in {searched}{f' match {matching!r}' if matching and files else ''}", help="a file orders.test.yaml has cases for orders.yaml")
     for path, cases, case in chosen:
         yield run_case(path, pipeline_of(path, cases), case, engine)
 

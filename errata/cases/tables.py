@@ -125,8 +125,8 @@ def _equal(text: str | None, value: Any) -> bool:
 
 
 def _counted(missing: Sequence[Any], extra: Sequence[Any]) -> str:
-    told = [f"{len(rows)} {word} row{'s' * (len(rows) != 1)}" for rows, word in ((missing, "missing"), (extra, "unexpected")) if rows]
-    return ", ".join(told)
+    counts = [f"{len(rows)} {word} row{'s' * (len(rows) != 1)}" for rows, word in ((missing, "missing"), (extra, "unexpected")) if rows]
+    return ", ".join(counts)
 
 
 def _shown(names: Sequence[str], missing: Sequence[Sequence[str | None]], extra: Sequence[Sequence[str | None]]) -> str:

@@ -23,7 +23,7 @@ class Event:
         rows_in: Rows that a node reads.
         rows_out, ops, rejected, seconds: What a node that ended wrote: op rows, their counts by op (`+A -R -C +C`), rejected records, its time.
         level: The level of a log.
-        told: The text of a warning without values of the data; None where `action` has none but in quotes.
+        redacted: The text of a warning without values of the data; None where `action` has none but in quotes.
         facts: Members of an event for other programs (`errata.rendering.event_stream`); of a source that begins, of its progress.
         starting: Whether the engine is still starting.
     """
@@ -39,7 +39,7 @@ class Event:
     seconds: float = 0.0
     level: str = "info"
     starting: Callable[[], bool] = lambda: False
-    told: str | None = None
+    redacted: str | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 

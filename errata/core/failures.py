@@ -65,17 +65,17 @@ class Failure(Exception):
         details: Further lines about the failure.
         file: The file to fix before another run can succeed.
         again: Whether another run can succeed without any change.
-        told: The message without values of the data; None where the message has none but in quotes.
+        redacted: The message without values of the data; None where the message has none but in quotes.
     """
 
     exit_code: int = Exit.STOPPED
     counts: RecordCounts | None = None
 
     def __init__(
-        self, message: str, *, help: str = "", details: Sequence[str] = (), file: str = "", again: bool = False, told: str | None = None
+        self, message: str, *, help: str = "", details: Sequence[str] = (), file: str = "", again: bool = False, redacted: str | None = None
     ) -> None:
         super().__init__(message)
-        self.told = told
+        self.redacted = redacted
         self.message = message
         self.help = help
         self.details = tuple(details)
@@ -90,9 +90,9 @@ class Stopped(Failure):
     """
 
     def __init__(
-        self, message: str, *, help: str = "", details: Sequence[str] = (), file: str = "", counts: RecordCounts | None = None, told: str | None = None
+        self, message: str, *, help: str = "", details: Sequence[str] = (), file: str = "", counts: RecordCounts | None = None, redacted: str | None = None
     ) -> None:
-        super().__init__(message, help=help, details=details, file=file, told=told)
+        super().__init__(message, help=help, details=details, file=file, redacted=redacted)
         self.counts = counts
 
 

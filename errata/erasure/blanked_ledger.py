@@ -19,16 +19,16 @@ def blanked_history(history: Sequence[Entry], scrub: Scrub) -> list[Entry]:
 
 
 def _blanked(entry: Entry, scrub: Scrub) -> Entry:
-    counters, nodes, sources = (_without_values(told, scrub) for told in (entry.counters, entry.nodes, entry.sources))
+    counters, nodes, sources = (_without_values(part, scrub) for part in (entry.counters, entry.nodes, entry.sources))
     for source in sources.values():
         source["files"] = [{name: scrub.file_name(value) if name in ("path", "stored_as") and value else value for name, value in file.items()} for file in source.get("files", ())]
     return replace(entry, files={}, marks={}, counters=counters, nodes=nodes, sources=sources)
 
 
-def _without_values(told: Any, scrub: Scrub) -> Any:
+def _without_values(document: Any, scrub: Scrub) -> Any:
     """JSON with no erased value in it; the names of files stay."""
-    if isinstance(told, dict):
-        return {name: value if name == "files" else _without_values(value, scrub) for name, value in told.items()}
-    if isinstance(told, list):
-        return [_without_values(value, scrub) for value in told]
-    return scrub.values.blanked(told) if isinstance(told, str) else told
+    if isinstance(document, dict):
+        return {name: value if name == "files" else _without_values(value, scrub) for name, value in document.items()}
+    if isinstance(document, list):
+        return [_without_values(value, scrub) for value in document]
+    return scrub.values.blanked(document) if isinstance(document, str) else document

@@ -51,10 +51,10 @@ class KeptOut:
     @classmethod
     def of(cls, plan: Plan, state: State, head: Entry | None, node: Node) -> KeptOut | None:
         """What the ledger says of a source; None where nothing is kept out."""
-        told = {} if head is None else head.counters.get(KEPT_OUT, {}).get(node.name, {})
-        if not told:
+        stored = {} if head is None else head.counters.get(KEPT_OUT, {}).get(node.name, {})
+        if not stored:
             return None
-        return cls(plan, node, {tuple(columns.split("\0")): hashes for columns, hashes in told.items()}, secret_of(made_key(state)))
+        return cls(plan, node, {tuple(columns.split("\0")): hashes for columns, hashes in stored.items()}, secret_of(made_key(state)))
 
     def condition(self) -> Column:
         """Whether a row of the source is kept out."""
@@ -170,22 +170,22 @@ def secret_of(key: bytes) -> str:
 
 def hash_of(node: Node, names: Sequence[str], secret: str) -> Column:
     """The keyed hash of some columns of a source's rows."""
-    told = F.concat(*[part for name in names for part in _told(node, name)])
-    return F.sha2(F.concat(F.lit(secret), F.sha2(F.concat(F.lit(secret), told), 256)), 256)
+    text = F.concat(*[part for name in names for part in _distinct_texts(node, name)])
+    return F.sha2(F.concat(F.lit(secret), F.sha2(F.concat(F.lit(secret), text), 256)), 256)
 
 
-def _told(node: Node, name: str) -> list[Column]:
+def _distinct_texts(node: Node, name: str) -> list[Column]:
     """A value as texts that no other value has."""
     type_, value = node.operator.output.data[name], column(name)
     text = value.cast("string") if type_.kind in _PLAIN else F.hex(key_column(key_parts(value, type_)))
-    told = F.coalesce(F.concat(F.length(text).cast("string"), F.lit(":"), text), F.lit("-"))
-    return [told]
+    prefixed = F.coalesce(F.concat(F.length(text).cast("string"), F.lit(":"), text), F.lit("-"))
+    return [prefixed]
 
 
 def with_hashes(before: Mapping[str, Any], found: Mapping[str, tuple[Sequence[str], Sequence[str]]]) -> dict[str, Any]:
     """The kept out records in the ledger, by source, with further hashes: by source the columns and the hashes."""
-    told = {name: dict(columns) for name, columns in before.items()}
+    merged = {name: dict(columns) for name, columns in before.items()}
     for name, (columns, hashes) in found.items():
         at = "\0".join(columns)
-        told.setdefault(name, {})[at] = sorted({*told.get(name, {}).get(at, ()), *hashes})
-    return told
+        merged.setdefault(name, {})[at] = sorted({*merged.get(name, {}).get(at, ()), *hashes})
+    return merged

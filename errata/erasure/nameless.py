@@ -32,8 +32,8 @@ _RANDOM: Final[Mapping[str, Callable[[], KeyValue]]] = {
 
 def nameless_keys(head: Entry | None, source: str) -> frozenset[bytes]:
     """The keys of a source's nameless rows."""
-    told: Mapping[str, Sequence[str]] = {} if head is None else head.counters.get(NAMELESS, {})
-    return frozenset(map(bytes.fromhex, told.get(source, ())))
+    keys: Mapping[str, Sequence[str]] = {} if head is None else head.counters.get(NAMELESS, {})
+    return frozenset(map(bytes.fromhex, keys.get(source, ())))
 
 
 def without_nameless(rows: Rows, keys: Collection[bytes]) -> Rows:

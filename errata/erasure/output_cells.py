@@ -70,14 +70,14 @@ def _without_guards(cells: pl.Series) -> pl.Series:
 
 def _of_json(content: bytes) -> list[pl.Series] | None:
     try:
-        told = _parsed(content)
+        document = _parsed(content)
     except ValueError:
         try:
-            told = [_parsed(line) for line in content.splitlines() if line.strip()]
+            document = [_parsed(line) for line in content.splitlines() if line.strip()]
         except ValueError:
             return None
     found: dict[str, set[str]] = {}
-    for names, value in _leaves((), told):
+    for names, value in _leaves((), document):
         for name in (*names, ".".join(names)):
             found.setdefault(name, set()).add(value)
     return [pl.Series(name, sorted(cells), dtype=pl.String) for name, cells in found.items()]
@@ -88,13 +88,13 @@ def _parsed(content: bytes) -> Any:
     return json.loads(content, parse_float=plain_digits, parse_int=str)
 
 
-def _leaves(names: tuple[str, ...], told: Any) -> Iterator[tuple[tuple[str, ...], str]]:
+def _leaves(names: tuple[str, ...], document: Any) -> Iterator[tuple[tuple[str, ...], str]]:
     """The values in JSON, each with the names of the members that it is in."""
-    if isinstance(told, dict):
-        for inner, value in told.items():
+    if isinstance(document, dict):
+        for inner, value in document.items():
             yield from _leaves((*names, inner), value)
-    elif isinstance(told, list):
-        for value in told:
+    elif isinstance(document, list):
+        for value in document:
             yield from _leaves(names, value)
-    elif told is not None and not isinstance(told, bool):
-        yield names, str(told)
+    elif document is not None and not isinstance(document, bool):
+        yield names, str(document)

@@ -128,9 +128,9 @@ def _place(key: bytes) -> tuple[str, int]:
 def without_values(rows: pl.DataFrame, which: Sorted) -> pl.DataFrame:
     """Events without what they hold of erased records: lent ones without their values, and both kinds of halves for themselves."""
     alone = which.lent | which.widowed
-    told: dict[str, object] = {"__ref": None, "__shown": None, "__part": 0}
+    unlinked: dict[str, object] = {"__ref": None, "__shown": None, "__part": 0}
     lent = {**dict.fromkeys(name for name in rows.columns if name not in FIELDS), "_error": None, "__expects": False, "__quiet": True}
-    changed = {**{name: (alone, value) for name, value in told.items()}, **{name: (which.lent, value) for name, value in lent.items()}}
+    changed = {**{name: (alone, value) for name, value in unlinked.items()}, **{name: (which.lent, value) for name, value in lent.items()}}
     return rows.with_columns(
         pl.when(~mask).then(pl.col(name)).otherwise(pl.lit(value, dtype=rows.schema[name])).alias(name) for name, (mask, value) in changed.items() if name in rows.columns
     )

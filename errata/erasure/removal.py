@@ -76,13 +76,13 @@ class Removal:
         for node in self.plan.of_kind("output"):
             self._database(cast("Output", node.operator).config)
         found, unsearched = ([], []) if values is None else self.searched(values)
-        told = {
+        result = {
             "epoch": int(self.head.counters[PENDING]["epoch"]), "at": datetime.now(UTC).isoformat(timespec="seconds"), "removed_files": removed,
             "searched_values": None if values is None else len(values), "found": len(found), "files": found[:20],
             "cell_values": None if values is None else values.of_cells, "unsearched": unsearched[:20],
             **({LEFT: fingerprints(self._left(values, found), made_key(self.state))} if values is not None and found else {}),
         }  # fmt: skip
-        return signed(told, made_key(self.state))
+        return signed(result, made_key(self.state))
 
     def _left(self, values: Values, found: Collection[str]) -> Values:
         """The values that some places hold."""
@@ -215,8 +215,8 @@ class Removal:
     def _written(self) -> Iterator[tuple[str, str, bytes]]:
         """The files that outputs and the dead letter queue wrote: the node, the path and the content."""
         places = self.plan.settings.places
-        for node, told in self.head.nodes.items():
-            for entry in told.get("files", ()):
+        for node, summary in self.head.nodes.items():
+            for entry in summary.get("files", ()):
                 if "mark" not in entry and "database" not in entry:
                     target = places / entry["path"]
                     if target.exists():

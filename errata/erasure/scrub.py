@@ -344,15 +344,15 @@ class Scrub:
             no = pl.repeat(False, rows.height, eager=True)
             which = memory.sorted(rows) if memory is not None else Sorted(no, no, no, are_events(rows))
             leaves = which.leave | (~are_events(rows) & self._tells(rows, erased, digests)) | (which.others & self._named_by_file(rows))
-            told, quoted = self._blanked_events(without_values(rows, which), which, asks=node.name in self._digests)
+            blanked, quoted = self._blanked_events(without_values(rows, which), which, asks=node.name in self._digests)
             touched = (which.lent | which.widowed | quoted) & ~leaves
             if not leaves.any() and not touched.any():
                 return stored
             found.dropped += int(leaves.sum())
             found.emptied += int(touched.sum())
             for name in rows.columns if touched.any() else ():
-                if not told[name].equals(rows[name], null_equal=True):
-                    stored = _with_column(stored, name, told[name].rechunk().to_arrow().cast(stored.schema.field(name).type))
+                if not blanked[name].equals(rows[name], null_equal=True):
+                    stored = _with_column(stored, name, blanked[name].rechunk().to_arrow().cast(stored.schema.field(name).type))
             return stored.filter((~leaves).rechunk().to_arrow())
 
         return change

@@ -68,7 +68,7 @@ LayoutOf = Callable[[str], Layout | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Candidates:
     """What a text may say in one column.
 
     Attributes:
@@ -107,22 +107,22 @@ class NamingColumn:
         """What the type reads in texts; null also for an empty one."""
         return coerce(pa.array(texts, pa.string()), type_name(self.type.base), self.date_formats).values
 
-    def told(self, text: str, layout: Layout | None) -> Told:
+    def candidates(self, text: str, layout: Layout | None) -> Candidates:
         """What a text may say in the column."""
         placed = self._at_its_place(text, layout) if layout is not None else self._as_a_member(text) or self._by_its_name(text)
         words = _words(text, layout)
         if placed is None:
-            return Told(words, words)
+            return Candidates(words, words)
         far = [word for word in words if len(word) >= SHORTEST and not NUMBER.fullmatch(word)] if self.type.kind in (Kind.STRING, Kind.ANY) else []
-        return Told(placed, list(dict.fromkeys([*placed, *far])))
+        return Candidates(placed, list(dict.fromkeys([*placed, *far])))
 
-    def told_by_cell(self, text: str) -> Told:
+    def candidates_of_cell(self, text: str) -> Candidates:
         """What the text of the column's own cell may say: itself, a word in it, or the number that it is in another spelling."""
         words = [text, *_words(text, None)]
         with suppress(ValueError, OverflowError):
             if (number := float(text)).is_integer():
                 words.append(str(int(number)))
-        return Told(list(dict.fromkeys(words)), ())
+        return Candidates(list(dict.fromkeys(words)), ())
 
     def _at_its_place(self, text: str, layout: Layout) -> list[str] | None:
         """The cells that may be the column's; None where the file does not have it, or the text is no row of cells."""
@@ -160,20 +160,20 @@ class NamingColumn:
 
 def readings(columns: Sequence[NamingColumn], text: str, layout: Layout | None) -> Iterator[tuple[str, ...]]:
     """What a text may say in all columns together: at most one of them is not at its place."""
-    return _together([column.told(text, layout) for column in columns])
+    return _together([column.candidates(text, layout) for column in columns])
 
 
 def readings_of_cells(columns: Sequence[NamingColumn], texts: Mapping[str, str | None]) -> Iterator[tuple[str, ...]]:
     """What the cells of a record may say in all columns together, where some of them cannot be read. `texts`: the cells by column."""
-    return _together([column.told_by_cell(texts.get(column.name) or "") for column in columns])
+    return _together([column.candidates_of_cell(texts.get(column.name) or "") for column in columns])
 
 
-def _together(told: Sequence[Told]) -> Iterator[tuple[str, ...]]:
-    if prod(max(len(one.placed), 1) for one in told) > _MOST_READINGS:
-        told = [Told(one.placed[: int(_MOST_READINGS ** (1 / len(told)))], one.anywhere) for one in told]
+def _together(columns: Sequence[Candidates]) -> Iterator[tuple[str, ...]]:
+    if prod(max(len(one.placed), 1) for one in columns) > _MOST_READINGS:
+        columns = [Candidates(one.placed[: int(_MOST_READINGS ** (1 / len(columns)))], one.anywhere) for one in columns]
     seen = set[tuple[str, ...]]()
-    for number in range(len(told)):
-        parts = [one.anywhere or one.placed if at == number else one.placed for at, one in enumerate(told)]
+    for number in range(len(columns)):
+        parts = [one.anywhere or one.placed if at == number else one.placed for at, one in enumerate(columns)]
         for reading in islice(product(*parts), _MOST_READINGS):
             if reading not in seen:
                 seen.add(reading)

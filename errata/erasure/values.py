@@ -234,11 +234,11 @@ class Values:
 
     def blanked_error(self, text: str) -> str:
         """The text of an `_error` without the values that its message, the text of its record and its cells have. What else it says stays."""
-        told = orjson.loads(text)
-        if not isinstance(told, dict):
+        error = orjson.loads(text)
+        if not isinstance(error, dict):
             return self.blanked(text)
-        new = {name: self._blanked_in(value) if name in ERROR_TEXTS else value for name, value in told.items()}
-        return text if new == told else orjson.dumps(new).decode()
+        new = {name: self._blanked_in(value) if name in ERROR_TEXTS else value for name, value in error.items()}
+        return text if new == error else orjson.dumps(new).decode()
 
     def _blanked_in(self, value: Any) -> Any:
         """A member of an error: a text, or texts by column."""

@@ -98,8 +98,8 @@ def _require_allowed(run: RunState, node: Node, output: Output, *, full_refresh:
     if full_refresh:
         raise Stopped(f"output '{node.name}' has closed periods, which a full refresh would publish again", help="--reopen lets it")
     if leaving is not None and output.keeps_periods and (_books(run, node) or _takes_published(run, node, output, leaving)):
-        told = f"output '{node.name}' keeps what it published of closed periods, and an erasure leaves nothing of a record"
-        raise Stopped(told, help="--reopen publishes closed periods again; with --keep-totals totals of them may stay", told=told)
+        message = f"output '{node.name}' keeps what it published of closed periods, and an erasure leaves nothing of a record"
+        raise Stopped(message, help="--reopen publishes closed periods again; with --keep-totals totals of them may stay", redacted=message)
 
 
 def _books(run: RunState, node: Node) -> bool:
@@ -123,8 +123,8 @@ def _reopened(options: RunOptions, run: RunState, node: Node, output: Output) ->
     if rows is None or not count:
         return 0
     if not options.reopen:
-        told = f"output '{node.name}': {in_rows(count)} of closed periods would change"
-        raise Stopped(f"{told} (closed: {_when(output)})", help=HELP, details=list(_shown(run, node, rows)), told=told)
+        message = f"output '{node.name}': {in_rows(count)} of closed periods would change"
+        raise Stopped(f"{message} (closed: {_when(output)})", help=HELP, details=list(_shown(run, node, rows)), redacted=message)
     return count
 
 
@@ -133,8 +133,8 @@ def _require_columns(node: Node, prior: Entry, output: Output) -> None:
     added = {*output.added, *(name for name, _ in prior.plan[node.name]["columns"] if name.startswith(PREFIX))}
     before, now = ([(name, type_) for name, type_ in columns if name not in added] for columns in (prior.plan[node.name]["columns"], columns_of(node)))
     if now != before:
-        told = f"output '{node.name}' has other columns than its closed periods were published with"
-        raise Stopped(told, help="--reopen publishes them again", told=told)
+        message = f"output '{node.name}' has other columns than its closed periods were published with"
+        raise Stopped(message, help="--reopen publishes them again", redacted=message)
 
 
 def _booked(run: RunState, node: Node, output: Output) -> int:
@@ -146,8 +146,8 @@ def _booked(run: RunState, node: Node, output: Output) -> int:
     rows = accepted(delta.as_frame()).where(column(KIND).isNotNull())
     fallen = _of_closed(run, node, output.closed, rows.where(is_positive(F.col("_op"))))
     if fallen.limit(1).count():
-        told = f"output '{node.name}': 'into' of closed names a closed period"
-        raise Stopped(f"{told} (closed: {_when(output)})", help="name the period that is open now", details=list(_shown(run, node, fallen)), told=told)
+        message = f"output '{node.name}': 'into' of closed names a closed period"
+        raise Stopped(f"{message} (closed: {_when(output)})", help="name the period that is open now", details=list(_shown(run, node, fallen)), redacted=message)
     return int(rows.select("_key").distinct().count())
 
 

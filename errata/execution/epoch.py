@@ -154,9 +154,9 @@ class Epoch:
         """Every committed run, oldest first."""
         return Ledger(self.state.ledger).entries()
 
-    def warn(self, text: str, told: str | None = None) -> None:
-        """Report something that does not stop the epoch. `told`: the text without values of the data, where it may have some outside of quotes."""
-        self.options.listener(Event("warning", action=text, told=told))
+    def warn(self, text: str, redacted: str | None = None) -> None:
+        """Report something that does not stop the epoch. `redacted`: the text without values of the data, where it may have some outside of quotes."""
+        self.options.listener(Event("warning", action=text, redacted=redacted))
 
     def note(self, text: str) -> None:
         """Report something that is worth knowing, and no fault."""

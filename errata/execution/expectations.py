@@ -93,7 +93,7 @@ def _stop(failing: list[PlannedExpectation], found: Failing, examples: list[str]
     first, *others = failing
     further = [f"and {in_words(one, found[one.label])}" for one in others]
     help_text = "repair the input; severity: warn lets such rows through, reject makes them dead letters"
-    raise Stopped(in_words(first, found[first.label]), help=help_text, details=[*examples, *further], told=in_words(first, found[first.label]))
+    raise Stopped(in_words(first, found[first.label]), help=help_text, details=[*examples, *further], redacted=in_words(first, found[first.label]))
 
 
 def in_words(one: PlannedExpectation, failing: int | None) -> str:
@@ -119,11 +119,11 @@ def _shown(value: Any) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
-def told_at_the_end(plan: Plan, found: Failing) -> Iterator[Event]:
+def closing_events(plan: Plan, found: Failing) -> Iterator[Event]:
     """An event for each expectation that fails, and a warning for each that warns."""
     for one in expectations_of(plan):
         if failing := found.get(one.label):
             yield Event("expectation", one.node, facts={"node": one.node, "expectation": one.placed.name, "severity": one.placed.severity, "failing": failing})
             if one.placed.severity == "warn":
                 text = in_words(one, failing)
-                yield Event("warning", one.node, action=text, told=text)
+                yield Event("warning", one.node, action=text, redacted=text)

@@ -27,7 +27,7 @@ from operators.core.evaluate import prepare
 from operators.source.file_changes import FileRecord
 from operators.source.node import SourceNode
 
-_TOLD = ("type_coercion_failure", "malformed_record", "expansion_limit_exceeded", "nan_in_output_field", "aggregate_type_error", "aggregate_finalize")
+_DETAILED = ("type_coercion_failure", "malformed_record", "expansion_limit_exceeded", "nan_in_output_field", "aggregate_type_error", "aggregate_finalize")
 """Categories whose texts have values of the data in quotes, or behind `got`."""
 _GOT = re.compile(r", got .*", re.DOTALL)
 
@@ -49,9 +49,9 @@ def stop_at_first(run: RunState, node: Node, delta: NodeDelta, files: Sequence[F
         message = f"node '{node.name}': {where}{_key_in_words(node, first)}{first.get('detail', '')} ({category})"
         goes_on = "error_handling: { strategy: continue } sends such records to the dead letter queue"
         details = _details(run, node, first["_key"])
-        detail = _without_cells(first, {name for one in run.plan for name in one.operator.output.data}) if category in _TOLD else ""
-        told = f"node '{node.name}': {where}{detail} ({category})" if detail else f"node '{node.name}': {where}{category}"
-        raise kind(message, help="" if first.get("category") in fatal else goes_on, details=details, file=place[0] if place else "", told=told)
+        detail = _without_cells(first, {name for one in run.plan for name in one.operator.output.data}) if category in _DETAILED else ""
+        redacted = f"node '{node.name}': {where}{detail} ({category})" if detail else f"node '{node.name}': {where}{category}"
+        raise kind(message, help="" if first.get("category") in fatal else goes_on, details=details, file=place[0] if place else "", redacted=redacted)
 
 
 def _first_reject(run: RunState, node: Node, categories: frozenset[str]) -> dict[str, Any]:

@@ -217,10 +217,10 @@ def _shortened(source: SourceFiles, records: Sequence[FileRecord]) -> Iterator[s
 
 def _without_records(operator: SourceNode, records: Iterable[FileRecord], changes: FileChanges) -> Iterator[str]:
     """Warnings for files that contained no records, where that may be a mistake in the pipeline."""
-    told, read = operator.reader().nothing_found(), _read_labels(changes)
-    for record in records if told else ():
+    remark, read = operator.reader().nothing_found(), _read_labels(changes)
+    for record in records if remark else ():
         if record.label in read and record.present and not record.rows:
-            yield f"source '{operator.name}': {record.path}: {told}: it gives no records"
+            yield f"source '{operator.name}': {record.path}: {remark}: it gives no records"
 
 
 def _remarks(operator: SourceNode, texts_of: Callable[[FileRecord], Sequence[str]], records: Iterable[FileRecord], changes: FileChanges) -> Iterator[str]:
@@ -247,8 +247,8 @@ def _with_columns_that_stand(source: SourceFiles, records: Sequence[FileRecord],
     if first or source.rebuilt or cast("SourceNode", source.node.operator).config.merge.compare is None:
         return tuple(records)
     before = {record.label: record.undeclared for record in source.known}
-    told = {record.label: before.get(record.label, record.undeclared) for record in records}
-    return tuple(replace(one, undeclared=told[one.label] if delta.empty else tuple(dict.fromkeys((*told[one.label], *one.undeclared)))) for one in records)
+    columns = {record.label: before.get(record.label, record.undeclared) for record in records}
+    return tuple(replace(one, undeclared=columns[one.label] if delta.empty else tuple(dict.fromkeys((*columns[one.label], *one.undeclared)))) for one in records)
 
 
 def _accepted(delta: NodeDelta, made: IngestResult) -> NodeDelta:

@@ -106,8 +106,8 @@ def _source_plan(node: Node, plan: Plan, settings: StagingSettings) -> dict[str,
 def _file_plan(path: Place, settings: StagingSettings) -> dict[str, object]:
     if not settings.selects(path):
         return {"path": str(path), "staged": False}
-    told: dict[str, object] = {"path": str(path), "staged": True, "staged_path": str(settings.names(path).copy)}
-    return told | {"reuse": "hit" if settings.is_fresh(path) else "miss"} if settings.on_existing == "reuse" else told
+    entry: dict[str, object] = {"path": str(path), "staged": True, "staged_path": str(settings.names(path).copy)}
+    return entry | {"reuse": "hit" if settings.is_fresh(path) else "miss"} if settings.on_existing == "reuse" else entry
 
 
 def staging_lines(plan: Plan) -> Iterator[str]:

@@ -71,6 +71,6 @@ def outputs_written(plan: Plan, name: str, files: Sequence[Mapping[str, Any]], e
     kind = "csv" if name == "dlq" else cast("Output", plan[name].operator).config.type
     data = [one for one in files if CHANGES not in one and FINISHED not in one]
     for one in files:
-        told = "changelog" if CHANGES in one else "meta" if FINISHED in one else kind
-        count = rows if told == kind and len(data) == 1 else None
-        yield Event("output_written", name, facts={"node": name, "kind": told, "target": one["path"], "rows": count, "bytes": one.get("size"), "epoch": entry.epoch})
+        role = "changelog" if CHANGES in one else "meta" if FINISHED in one else kind
+        count = rows if role == kind and len(data) == 1 else None
+        yield Event("output_written", name, facts={"node": name, "kind": role, "target": one["path"], "rows": count, "bytes": one.get("size"), "epoch": entry.epoch})

@@ -11,7 +11,7 @@ from changelog.ops import Changed
 from errata.core.events import Counts, Event, OutputChange, RunResult
 from errata.execution.closed_periods import reopened_nodes
 from errata.execution.epoch import Epoch
-from errata.execution.expectations import counts, told_at_the_end, turned_stale
+from errata.execution.expectations import closing_events, counts, turned_stale
 from errata.execution.inputs import Inputs
 from errata.outputs.database_targets import DatabaseTargets
 from errata.outputs.targets import Targets
@@ -120,6 +120,6 @@ class PlannedRun:
     def _tell_of_expectations(self, entry: Entry) -> dict[str, int]:
         """Tell the listener which expectations fail; the failing rows of each expectation."""
         found = counts(self.epoch.plan, entry)
-        for event in told_at_the_end(self.epoch.plan, found):
+        for event in closing_events(self.epoch.plan, found):
             self.epoch.options.listener(event)
         return {name: failing for name, failing in found.items() if failing is not None}

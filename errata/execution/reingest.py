@@ -67,6 +67,6 @@ def _redeclared(intake: IngestRequest, made: IngestResult, prior: CommittedPrior
     columns = before.columns()
     more = corrections(intake, prior.beside({name: columns[name] for name in change.columns()}).rows, came, change, None if manual is None else manual.among)
     stays = {record.label for record in lasting(intake)}
-    files = tuple(change.told(record, intake.source) if record.label in stays else record for record in made.files)
+    files = tuple(change.redeclared(record, intake.source) if record.label in stays else record for record in made.files)
     rows = more if came is None else united(chosen(came, more.columns), more)
     return replace(made, rows=Rows(intake.engine, frame=rows), signed=True, bound=None, files=files)

@@ -20,7 +20,7 @@ from operators.source.node import SourceNode
 from storage.errors import StorageError, engine_failures, exhausted
 from storage.files.errors import OutputError
 
-_TOLD = {
+_EXCEEDED = {
     "memory": (
         "E310: the engine needs more memory than it was given",
         "raise memory.limit or --memory-limit, run on Spark (--engine spark), or reduce what the node holds at a time",
@@ -57,7 +57,7 @@ def _tell(node: str, problem: Exception) -> None:
         raise StorageFailed(f"output '{node}': {text}") from problem
     limit = exhausted(str(problem))
     if limit is not None:
-        what, help_line = _TOLD[limit]
+        what, help_line = _EXCEEDED[limit]
         raise StorageFailed(f"node '{node}': {what}", help=help_line) from problem
 
 
@@ -164,10 +164,10 @@ def _volume(plan: Plan, estimates: Estimates) -> Iterator[str]:
         yield f"Total: {_binary(estimates.known)}"
 
 
-def _headroom_lines(told: Mapping[str, Any]) -> Iterator[str]:
-    share = f"{told['pct_of_cap']:.0f}%"
-    yield f"Cap headroom: {told['headroom_bytes']} bytes free ({told['estimated_bytes']} estimated of {told['cap_bytes']} cap, {share})"
-    if told["over_threshold"]:
+def _headroom_lines(headroom: Mapping[str, Any]) -> Iterator[str]:
+    share = f"{headroom['pct_of_cap']:.0f}%"
+    yield f"Cap headroom: {headroom['headroom_bytes']} bytes free ({headroom['estimated_bytes']} estimated of {headroom['cap_bytes']} cap, {share})"
+    if headroom["over_threshold"]:
         yield "warning: the estimate is above 80% of the cap"
 
 

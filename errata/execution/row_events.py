@@ -73,8 +73,8 @@ def _lines(run: RunState, node: Node, directive: Directive) -> Iterator[str]:
     names = item.fields if item.when == "per_record" else ["_error"]
     count = run.engine.to_arrow(rows.groupBy().count()).to_pylist()[0]["count"] // step
     first = dictionaries(run.engine.to_arrow(rows.orderBy("_key").select("_key", *names).limit(LINES * step)))
-    told = sorted(first, key=lambda one: bytes(one["_key"]))[step - 1 :: step]
-    for row in told if item.when == "per_record" else _with_fields(run, node, told, item.fields):
+    shown = sorted(first, key=lambda one: bytes(one["_key"]))[step - 1 :: step]
+    for row in shown if item.when == "per_record" else _with_fields(run, node, shown, item.fields):
         yield _shown(row, item.fields)
     if count > LINES:
         yield f" (and {count - LINES:,} more)"
@@ -123,7 +123,7 @@ def warnings(run: RunState, node: Node) -> Iterator[str]:
     yield from run.remarks.get(node.name, ())
     rows = run.net_delta(node)
     if rows is not None:
-        yield from (text for told in (_failed_checks, _cut_arrays) for text in told(run, node, rows))
+        yield from (text for check in (_failed_checks, _cut_arrays) for text in check(run, node, rows))
 
 
 def _failed_checks(run: RunState, node: Node, delta: Rows) -> Iterator[str]:

@@ -71,9 +71,9 @@ def _failing(connection: str, nodes: Sequence[Node]) -> Iterator[None]:
     try:
         yield
     except DatabaseError as error:
-        told = "sources" if len(nodes) > 1 else "source"
+        noun = "sources" if len(nodes) > 1 else "source"
         help_text = "state, outputs and cursors are those of the last epoch"
-        raise StorageFailed(f"E608: {told} {names}: {error}", help=help_text, again=error.trouble in ("unreachable", "moment", "busy"), told=f"E608: {told} {names}: {database_text(error, *map(_asked_text, nodes))}") from None
+        raise StorageFailed(f"E608: {noun} {names}: {error}", help=help_text, again=error.trouble in ("unreachable", "moment", "busy"), redacted=f"E608: {noun} {names}: {database_text(error, *map(_asked_text, nodes))}") from None
     except ConnectionFault as fault:
         raise StorageFailed(str(fault), help=fault.help) from None
     except (FormatError, InputChanged) as error:

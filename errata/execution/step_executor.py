@@ -326,8 +326,8 @@ class StepExecutor:
             done = [name for name in [*self.epoch.plan.nodes, "dlq"] if name in self.fresh and name not in staged.refused] if not staged.tables else []
             self._tell_of_outputs(entry, {name: files for name in done if self._are_there(files := self.written[name])})
         if self._targets.dlq is None and self.rejects is not None:
-            for text, told in in_words(self.rejects):
-                self.epoch.warn(text, told)
+            for text, redacted in in_words(self.rejects):
+                self.epoch.warn(text, redacted)
 
     def _are_there(self, files: Sequence[Mapping[str, Any]]) -> bool:
         """Whether no store refused one of the files."""

@@ -64,10 +64,10 @@ def _of_output(reading: Snapshot, node: Node, at: int) -> Iterator[Row]:
     reasons, booking = reading.reasons(), operator.booking
     for row in found:
         values = committed.values({**row, "_widened": None}) | {name: row[name] for name in row if name not in committed.data and name != "_key"}
-        told = [name for name in values if name not in operator.added and name not in booking.figures and name not in booking.into]
+        shown = [name for name in values if name not in operator.added and name not in booking.figures and name not in booking.into]
         yield {
             "output": node.name, "as": row[KIND], "period": {name: values[original] for name, original in booking.originals.items()},
-            "into": {name: values[name] for name in booking.into}, "row": {name: values[name] for name in told}, "figures": {name: values[name] for name in booking.figures},
+            "into": {name: values[name] for name in booking.into}, "row": {name: values[name] for name in shown}, "figures": {name: values[name] for name in booking.figures},
             "epoch": row[EPOCH], "causes": causes[row[EPOCH], bytes(row["_key"])], "reason": reasons.get(row[EPOCH]),
         }  # fmt: skip
 

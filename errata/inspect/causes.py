@@ -55,9 +55,9 @@ class CauseWalk:
                 continue
             if node.kind == "corrections":
                 found.append(self._by_code(node, marks))
-            told = reads.get(node.name, frozenset()) | node.operator.reads_source()
-            for (above, _), more in zip(node.inputs, self._above(node, marks, told), strict=True):
-                reads[above] = reads.get(above, frozenset()) | told
+            needed = reads.get(node.name, frozenset()) | node.operator.reads_source()
+            for (above, _), more in zip(node.inputs, self._above(node, marks, needed), strict=True):
+                reads[above] = reads.get(above, frozenset()) | needed
                 wanted[above] = more if above not in wanted else pl.concat([wanted[above], more]).unique()
         return _by_change(changes, found)
 
@@ -153,5 +153,5 @@ def _epochs(marks: pl.DataFrame) -> tuple[int, int]:
 def _by_change(changes: list[Change], found: list[pl.DataFrame]) -> dict[Change, list[str]]:
     if not found:
         return {}
-    told = pl.concat(found).unique().group_by(ASKER).agg(pl.col("_cause").sort())
-    return {changes[int.from_bytes(asker, "big")]: causes for asker, causes in told.select(ASKER, "_cause").iter_rows()}
+    grouped = pl.concat(found).unique().group_by(ASKER).agg(pl.col("_cause").sort())
+    return {changes[int.from_bytes(asker, "big")]: causes for asker, causes in grouped.select(ASKER, "_cause").iter_rows()}

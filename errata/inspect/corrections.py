@@ -149,5 +149,5 @@ def _known(reading: Snapshot, node: Node) -> Mapping[bytes, State]:
 
 def _row(node: Node, one: Correction, state: str, records: int | None) -> Row:
     content = one.content()
-    told = {name: content.get(name) for name in ("place", "key", "column", "from", "to", "reason", "author", "ticket")}
-    return {"node": node.name, "state": state, **told, "column": told["column"] or "", "records": records} | ({"to": "(retracted)"} if one.column is None else {})
+    fields = {name: content.get(name) for name in ("place", "key", "column", "from", "to", "reason", "author", "ticket")}
+    return {"node": node.name, "state": state, **fields, "column": fields["column"] or "", "records": records} | ({"to": "(retracted)"} if one.column is None else {})

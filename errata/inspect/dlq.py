@@ -75,12 +75,12 @@ def letters_of(reading: Snapshot) -> pl.DataFrame:
     """
     rejects = rejects_of(reading)
     known = _grouped(rejects, reading.plan).select("node", "key", "text").unique(["node", "key"])
-    told = triaged(rejects, decisions_of(reading)).join(known, ["node", "key"], how="left", maintain_order="left")
+    letters = triaged(rejects, decisions_of(reading)).join(known, ["node", "key"], how="left", maintain_order="left")
     now = datetime.now(UTC)
     moments = {entry.epoch: entry.started for entry in reversed([one for one in reading.entries if not one.maintains])} if rejects.height else {}
     times = {epoch: moments.get(epoch, now) for epoch in rejects["epoch"].unique()}
     since = pl.col("epoch").replace_strict(times, return_dtype=pl.Datetime("us", "UTC"), default=None).alias("since")
-    return told.with_columns(ids_of(rejects, times), since).with_columns((pl.lit(now) - pl.col("since")).dt.total_days().alias("days"))
+    return letters.with_columns(ids_of(rejects, times), since).with_columns((pl.lit(now) - pl.col("since")).dt.total_days().alias("days"))
 
 
 def entries(reading: Snapshot) -> Iterator[Row]:
@@ -91,8 +91,8 @@ def entries(reading: Snapshot) -> Iterator[Row]:
 def triage_entries(reading: Snapshot, choice: LetterChoice) -> Iterator[Row]:
     """The chosen entries, oldest first, with what triage knows of them. Raises Usage for a name that no entry has."""
     letters = chosen(letters_of(reading), choice).sort("epoch", maintain_order=True)
-    told = [pl.col("id"), _moment("since"), pl.col("days"), pl.col("text").fill_null("").alias("group"), pl.col("assigned").fill_null(""), pl.col("waived").fill_null("")]
-    yield from _shown(reading, letters, told)
+    columns = [pl.col("id"), _moment("since"), pl.col("days"), pl.col("text").fill_null("").alias("group"), pl.col("assigned").fill_null(""), pl.col("waived").fill_null("")]
+    yield from _shown(reading, letters, columns)
 
 
 def _moment(name: str) -> pl.Expr:
@@ -100,12 +100,12 @@ def _moment(name: str) -> pl.Expr:
 
 
 def _shown(reading: Snapshot, letters: pl.DataFrame, first: Sequence[pl.Expr]) -> Iterator[Row]:
-    told = [*first, *(pl.col(name).fill_null("") if name in ("source", "file") else pl.col(name) for name in ENTRIES)]
-    told += [] if first else [pl.col(name).fill_null("") for name in ("assigned", "waived") if letters[name].count()]
-    told += [pl.col("raw")] if (letters["raw"] != "").any() else []
-    names = {one.meta.output_name() for one in told}
+    columns = [*first, *(pl.col(name).fill_null("") if name in ("source", "file") else pl.col(name) for name in ENTRIES)]
+    columns += [] if first else [pl.col(name).fill_null("") for name in ("assigned", "waived") if letters[name].count()]
+    columns += [pl.col("raw")] if (letters["raw"] != "").any() else []
+    names = {one.meta.output_name() for one in columns}
     fields = [name for name in (source_columns(reading.plan, letters) if reading.plan else ()) if name not in names]
-    yield from letters.select(*told, *(field_of(letters, name).alias(name) for name in fields)).iter_rows(named=True)
+    yield from letters.select(*columns, *(field_of(letters, name).alias(name) for name in fields)).iter_rows(named=True)
 
 
 def groups(reading: Snapshot) -> Iterator[Row]:
@@ -127,13 +127,13 @@ def triage_groups(reading: Snapshot, choice: LetterChoice) -> Iterator[Row]:
 def _groups_of(letters: pl.DataFrame, reading: Snapshot) -> pl.DataFrame:
     failed = pl.col("category") != CORRELATED
     first = {name: pl.coalesce(pl.col(name).filter(failed).first(), pl.col(name).first()).alias(name) for name in ("category", "stage", "detail")}
-    told = [
+    aggregates = [
         pl.len().alias("records"), failed.sum().alias("triggers"), (~failed).sum().alias("collateral"),
         pl.coalesce(_place().filter(failed).first(), pl.col("by").first().str.extract("^([^:]*)")).alias("trigger"), *first.values(),
         pl.col("assigned").drop_nulls().unique(maintain_order=True).str.join(", ").fill_null(""), pl.col("waiver").count().alias("waived"),
     ]  # fmt: skip
-    told += [pl.col("since").min(), pl.col("days").max()] if "since" in letters.columns else []
-    found = _grouped(letters.drop("text", strict=False), reading.plan).group_by("source", "group", "text", maintain_order=True).agg(*told)
+    aggregates += [pl.col("since").min(), pl.col("days").max()] if "since" in letters.columns else []
+    found = _grouped(letters.drop("text", strict=False), reading.plan).group_by("source", "group", "text", maintain_order=True).agg(*aggregates)
     return found.drop("group").rename({"text": "group"})
 
 
@@ -169,12 +169,12 @@ def _named(letters: pl.DataFrame, name: str) -> pl.Expr:
     """The entries with an id, or in a group."""
     if letters["text"].eq(name).any():
         return pl.col("text").eq(name)
-    met = letters.filter(pl.col("id").str.starts_with(name.lower()))["id"] if len(name) >= LEAST_OF_ID else letters["id"].clear()
-    if len(met) != 1:
+    matches = letters.filter(pl.col("id").str.starts_with(name.lower()))["id"] if len(name) >= LEAST_OF_ID else letters["id"].clear()
+    if len(matches) != 1:
         known = letters["text"].drop_nulls().unique(maintain_order=True).to_list()
-        told = f"{len(met)} entries have ids that begin with '{name}'" if len(met) else f"no entry has the id '{name}', and no group is called so"
-        raise Usage(told, help=did_you_mean(name, known) or "errata dlq PIPELINE --triage shows the ids")
-    return pl.col("id").eq(met[0])
+        message = f"{len(matches)} entries have ids that begin with '{name}'" if len(matches) else f"no entry has the id '{name}', and no group is called so"
+        raise Usage(message, help=did_you_mean(name, known) or "errata dlq PIPELINE --triage shows the ids")
+    return pl.col("id").eq(matches[0])
 
 
 def history(reading: Snapshot) -> Iterator[Row]:
@@ -260,12 +260,12 @@ class Letters:
 
     def _found(self) -> list[Trigger]:
         failed, left = pl.col("category") != CORRELATED, pl.col("waiver").is_null()
-        told = (
+        aggregates = (
             pl.coalesce(pl.col("category").filter(failed).first(), pl.col("category").first()), failed.sum().alias("records"), (~failed).sum().alias("collateral"),
             pl.col("text").drop_nulls().n_unique().alias("groups"), pl.col("waiver").count().alias("waived"), pl.col("since").filter(left).min(),
             pl.col("days").filter(left).max().fill_null(0),
         )  # fmt: skip
-        found = self._letters.group_by("stage", "why", maintain_order=True).agg(*told)
+        found = self._letters.group_by("stage", "why", maintain_order=True).agg(*aggregates)
         ordered = found.sort(pl.col("records") + pl.col("collateral"), descending=True, maintain_order=True)
         return [Trigger(detail=row.pop("why"), **row) for row in ordered.iter_rows(named=True)]
 

@@ -22,20 +22,20 @@ def expectations(plan: Plan, entries: Sequence[Entry]) -> Iterator[Row]:
         plan: The pipeline.
         entries: Every committed run, oldest first.
     """
-    told = [(entry.epoch, counts(plan, entry)) for entry in entries if not entry.maintains]
-    now: Mapping[str, int | None] = told[-1][1] if told else {}
+    by_epoch = [(entry.epoch, counts(plan, entry)) for entry in entries if not entry.maintains]
+    now: Mapping[str, int | None] = by_epoch[-1][1] if by_epoch else {}
     for one in expectations_of(plan):
         failing = now.get(one.label)
         yield {
-            "expectation": one.label, "severity": one.placed.severity, "failing": failing, "since": _since(one, told) if failing else None,
+            "expectation": one.label, "severity": one.placed.severity, "failing": failing, "since": _since(one, by_epoch) if failing else None,
             "expected": one.placed.expectation.text, "description": one.placed.expectation.description,
         }  # fmt: skip
 
 
-def _since(one: PlannedExpectation, told: Sequence[tuple[int, Mapping[str, int | None]]]) -> int | None:
+def _since(one: PlannedExpectation, by_epoch: Sequence[tuple[int, Mapping[str, int | None]]]) -> int | None:
     """The first epoch of those without a break, up to the last, that have failing rows."""
     found = None
-    for epoch, failing in reversed(told):
+    for epoch, failing in reversed(by_epoch):
         if not failing.get(one.label):
             break
         found = epoch

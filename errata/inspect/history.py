@@ -119,9 +119,9 @@ class History:
             return
         rows = _accepted(self.reading.table(node).part_arrow({EPOCH, "_cause", "_error"}, Within(EPOCH, min(epochs), max(epochs), epochs)))
         kinds = pc.list_element(pc.split_pattern(rows.column("_cause"), ":", max_splits=1), 0)
-        told = pa.table({EPOCH: rows.column(EPOCH), "kind": kinds}).group_by([EPOCH, "kind"]).aggregate([([], "count_all")])
+        counts = pa.table({EPOCH: rows.column(EPOCH), "kind": kinds}).group_by([EPOCH, "kind"]).aggregate([([], "count_all")])
         found: dict[int, dict[str, int]] = {epoch: {} for epoch in epochs}
-        for row in told.to_pylist():
+        for row in counts.to_pylist():
             found[row[EPOCH]][row["kind"]] = row["count_all"]
         self.known.causes.update({(name, epoch): kinds for epoch, kinds in found.items()})
 
@@ -140,8 +140,8 @@ class History:
         numbers = self._numbers(node)
         rows = _accepted(self.reading.table(node).part_arrow({EPOCH, "_op", "_error", *numbers}, Within(EPOCH, first, self.reading.last)))
         wide = {f"n{at}": _wide(rows.column(name), type_) for at, (name, type_) in enumerate(numbers.items())}
-        told = pa.table({EPOCH: rows.column(EPOCH), "_op": rows.column("_op"), **wide}).group_by([EPOCH, "_op"])
-        sums = told.aggregate([([], "count_all"), *((name, "sum") for name in wide)]).to_pylist()
+        groups = pa.table({EPOCH: rows.column(EPOCH), "_op": rows.column("_op"), **wide}).group_by([EPOCH, "_op"])
+        sums = groups.aggregate([([], "count_all"), *((name, "sum") for name in wide)]).to_pylist()
         by_epoch: dict[int, list[dict[str, Any]]] = {}
         for row in sums:
             by_epoch.setdefault(row[EPOCH], []).append(row)

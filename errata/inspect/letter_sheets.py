@@ -88,5 +88,5 @@ def _workbook(table: pl.DataFrame) -> bytes:
         raise LibraryMissing("workbooks need the library xlsxwriter, which is not installed", help="pip install 'errata[excel]', or name a file that ends in .csv")
     columns = tuple(Column(name) for name in table.columns)
     session = workbooks.XlsxSession(WritePlan(columns), XlsxWriteOptions(filter=True), "dead letters")
-    told = table.to_arrow().cast(pa.schema([(name, pa.string()) for name in table.columns]))
-    return b"".join([session.header(), *(session.render(batch) for batch in told.to_batches()), session.footer()])
+    texts = table.to_arrow().cast(pa.schema([(name, pa.string()) for name in table.columns]))
+    return b"".join([session.header(), *(session.render(batch) for batch in texts.to_batches()), session.footer()])

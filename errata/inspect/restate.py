@@ -107,13 +107,13 @@ class Comparison:
         """The answer."""
         events = self._events()
         groups = self._groups(events)
-        told = self._told()
+        columns = self._key_and_fields()
         causes = self._causes(events, groups)
         values = self._values(groups)
         for group in groups.iter_rows(named=True):
-            yield from self._of_group(group, told, causes, values)
+            yield from self._of_group(group, columns, causes, values)
 
-    def _told(self) -> tuple[list[str], list[tuple[int, str]]]:
+    def _key_and_fields(self) -> tuple[list[str], list[tuple[int, str]]]:
         """The columns that name a row, and the columns that lines are about, by number."""
         named = self._key_columns or ()
         fields = self.wanted.fields or tuple(self.types)
@@ -183,14 +183,14 @@ class Comparison:
     # -- lines
 
     def _of_group(
-        self, group: Row, told: tuple[list[str], list[tuple[int, str]]],
+        self, group: Row, columns: tuple[list[str], list[tuple[int, str]]],
         causes: Mapping[tuple[bytes, bytes], list[tuple[int, list[str], list[bool]]]], values: Mapping[int, Row],
     ) -> Iterator[Row]:  # fmt: skip
         """The lines of a period and key."""
         was, now = (None if group[side] is None else values[group[side]] for side in ("was", "now"))
         shown = tuple(None if row is None else self.shown(row) for row in (was, now))
         image = shown[0] or shown[1] or {}
-        named, fields = told
+        named, fields = columns
         key = {name: image[name] for name in named} if self._key_columns is not None else {"_key": bytes(group["key"]).hex()}
         status = _status(was, now)
         events = causes[group["period"], group["key"]]

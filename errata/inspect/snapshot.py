@@ -134,7 +134,7 @@ class Snapshot:
         logic = {one.name: one.fingerprint() for one in _without_tables(plan, node)}
         newest = 0
         for entry in reversed(self.entries):
-            if any(entry.plan.get(name, {}).get("fingerprint") != told for name, told in logic.items()):
+            if any(entry.plan.get(name, {}).get("fingerprint") != fingerprint for name, fingerprint in logic.items()):
                 if not newest:
                     raise Usage(f"node '{node.name}' keeps no changelog of its own, and the pipeline is not the one of epoch {entry.epoch}", help="run it first")
                 return newest
@@ -188,8 +188,8 @@ class Snapshot:
         node = self.committed(name)
         first, last = epochs or (1, self.last)
         rows = self._rows(node, (first, min(last, self.last)))
-        told = self.with_undeclared(node, rows, (first, last), ["_epoch", "_op", "_key", "_cause"])
-        return originating(told, Origin(self.name, name, lambda: self._rows_before(node, first), self._committed))
+        complete = self.with_undeclared(node, rows, (first, last), ["_epoch", "_op", "_key", "_cause"])
+        return originating(complete, Origin(self.name, name, lambda: self._rows_before(node, first), self._committed))
 
     def shown_op_rows(self, node: CommittedNode) -> DataFrame:
         """All op rows of a node: `_epoch`, `_op`, `_key` and the data columns of all epochs."""

@@ -150,8 +150,8 @@ def _steps(rows: DataFrame) -> DataFrame:
 def _conserved(node: CommittedNode, head: Entry, live: int) -> Row:
     """The live rows, rejects among them, are as many as the ledger counted."""
     counts = head.nodes.get(node.name, {})
-    told = counts.get("live", 0) + counts.get("rejected_live", 0)
-    return _answer("counts", node.name, detail="" if live == told else f"{live} live rows, the ledger says {told}")
+    counted = counts.get("live", 0) + counts.get("rejected_live", 0)
+    return _answer("counts", node.name, detail="" if live == counted else f"{live} live rows, the ledger says {counted}")
 
 
 def _recomputed(pipeline: LoadedPipeline, reading: Snapshot, head: Entry, engine: EngineOptions) -> Iterator[Row]:

@@ -76,11 +76,11 @@ def _in_dlq(reading: Snapshot, name: str, conditions: Mapping[str, str]) -> str:
     rejects = rejects_of(reading).filter(above)
     if not rejects.height:
         return f"errata show PIPELINE {name} lists the live rows; a value is compared whole"
-    met = [pl.col(FIELD + name) == text if FIELD + name in rejects.columns else pl.lit(False) for name, text in conditions.items()]
-    alike = rejects.filter(*met).height
+    matching = [pl.col(FIELD + name) == text if FIELD + name in rejects.columns else pl.lit(False) for name, text in conditions.items()]
+    alike = rejects.filter(*matching).height
     count, which = (alike, " of these values") if alike else (rejects.height, "")
-    told = f"1 record{which} is" if count == 1 else f"{count:,} records{which} are"
-    return f"{told} rejected or rolled back: errata dlq lists them and says why"
+    subject = f"1 record{which} is" if count == 1 else f"{count:,} records{which} are"
+    return f"{subject} rejected or rolled back: errata dlq lists them and says why"
 
 
 def _meets(node: CommittedNode, undeclared: Mapping[str, str], conditions: Mapping[str, str]) -> Column:
@@ -126,10 +126,10 @@ class LineageWalk:
         for node in reversed([*self.plan.upstream(name), self.plan[name]]):
             if node.name not in wanted or node.is_source:
                 continue
-            told = reads.get(node.name, frozenset()) | node.operator.reads_source()
-            for (above, _), found in zip(node.inputs, self._above(node, wanted[node.name], told), strict=True):
+            needed = reads.get(node.name, frozenset()) | node.operator.reads_source()
+            for (above, _), found in zip(node.inputs, self._above(node, wanted[node.name], needed), strict=True):
                 wanted.setdefault(above, set()).update(found)
-                reads[above] = reads.get(above, frozenset()) | told
+                reads[above] = reads.get(above, frozenset()) | needed
         return wanted
 
     def places(self, source: str, records: Mapping[bytes, Row]) -> dict[bytes, tuple[str, int | None]]:

@@ -69,7 +69,7 @@ class OutputContext:
         known = {entry.epoch: (entry.started, entry.counters.get("reason")) for entry in (self.history() if self.head is not None else ()) if not entry.maintains}
         if not self.restoring:
             known[self.this_run.epoch] = (self.this_run.started, self.reason)
-        return [(epoch, *told) for epoch, told in sorted(known.items())]
+        return [(epoch, *facts) for epoch, facts in sorted(known.items())]
 
     @property
     def writer(self) -> RunIdentity | Entry:

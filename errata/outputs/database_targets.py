@@ -175,8 +175,8 @@ class DatabaseTargets:
             try:
                 standing = look(connection, table, context.plan.settings.name, node.name)
             except DatabaseError as error:
-                plain = f"E608: output '{node.name}': {database_text(error, table.shown)}"
-                raise StorageFailed(f"E608: output '{node.name}': {error}", again=error.trouble in ("unreachable", "moment", "busy"), told=plain) from None
+                redacted = f"E608: output '{node.name}': {database_text(error, table.shown)}"
+                raise StorageFailed(f"E608: output '{node.name}': {error}", again=error.trouble in ("unreachable", "moment", "busy"), redacted=redacted) from None
             except ConnectionFault as fault:
                 raise StorageFailed(str(fault), help=fault.help) from None
             found[node.name] = Looked(context, node, connection, table, standing)
@@ -198,15 +198,15 @@ def failing(output: str, looked: Looked, epoch: int) -> Iterator[None]:
     """Turn errors of a database after the commit into StorageFailed: the epoch stands, the table holds an earlier one."""
     control = looked.standing.control if looked.ours else None
     holds = f"still holds epoch {control.epoch}" if control is not None else "holds no epoch"
-    told = f"epoch {epoch} is committed; {looked.table.shown} {holds}: run again"
+    status = f"epoch {epoch} is committed; {looked.table.shown} {holds}: run again"
     try:
         yield
     except DatabaseError as error:
-        plain = f"E613: output '{output}': {database_text(error, looked.table.shown)}: {told}"
-        raise StorageFailed(f"E613: output '{output}': {error}: {told}", again=error.trouble in ("unreachable", "moment", "busy"), told=plain) from None
+        redacted = f"E613: output '{output}': {database_text(error, looked.table.shown)}: {status}"
+        raise StorageFailed(f"E613: output '{output}': {error}: {status}", again=error.trouble in ("unreachable", "moment", "busy"), redacted=redacted) from None
     except CannotHold as error:
-        raise StorageFailed(f"{error.code}: output '{output}': {error.message}: {told}", help=error.help) from None
+        raise StorageFailed(f"{error.code}: output '{output}': {error.message}: {status}", help=error.help) from None
     except ConnectionFault as fault:
-        raise StorageFailed(f"{fault}: {told}", help=fault.help) from None
+        raise StorageFailed(f"{fault}: {status}", help=fault.help) from None
 
 

@@ -123,8 +123,8 @@ class Writing:
 
     def _shape_hash(self) -> str:
         later = output_columns(self.output, self.fields)[1].shown if self.options.mode == "changelog" else ()  # they are added to what was published
-        told = [self.options.mode, self.options.form, [[column.name, str(column.type)] for column in self.schema if column.name not in later]]
-        return blake2b(json.dumps(told).encode(), digest_size=8).hexdigest()
+        shape = [self.options.mode, self.options.form, [[column.name, str(column.type)] for column in self.schema if column.name not in later]]
+        return blake2b(json.dumps(shape).encode(), digest_size=8).hexdigest()
 
     @cached_property
     def fields(self) -> Sequence[tuple[str, str]]:

@@ -78,8 +78,8 @@ def unchanged_files(context: OutputContext, run: RunState, node: Node) -> list[d
 def _counted_again(context: OutputContext, run: RunState, sidecar: Mapping[str, Any]) -> dict[str, Any]:
     folder = context.plan.settings.folder
     path = context.plan.settings.places / sidecar["path"]
-    told = json.loads(bytes(store_of(path).content(path))) | {"dlq_count": run.total_rejected()}
-    return {**sidecar, **context.staged.stage(path, _as_json(told)).json(folder)}
+    document = json.loads(bytes(store_of(path).content(path))) | {"dlq_count": run.total_rejected()}
+    return {**sidecar, **context.staged.stage(path, _as_json(document)).json(folder)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def _write_files(context: OutputContext, run: RunState, node: Node, targets: Tar
         wholes = [piece.target if config.split else parts[0].target for piece, parts in written]
         targets.refuse_written(node, list(map(_sidecar_of, wholes)), context.prior, context.history, force=context.force)
         found = [sidecars.write(whole, piece.count, parts) for whole, (piece, parts) in zip(wholes, written, strict=True)]
-        made += [replace(one, told={**one.told, **gone_with_it}) for one in found]
+        made += [replace(one, members={**one.members, **gone_with_it}) for one in found]
     return [*made, *_changes(context, run, node, targets, extra)]
 
 
@@ -122,7 +122,7 @@ def _data_files(context: OutputContext, run: RunState, node: Node, targets: Targ
     made = [(piece, list(exporter.write(node, piece.rows, piece.target, extra))) for piece in pieces]
     if split:
         targets.refuse_written(node, [one.target for _, parts in made for one in parts], context.prior, context.history, force=context.force)
-    return [(piece, [replace(one, told=targets.part_of(node)) for one in parts]) for piece, parts in made]
+    return [(piece, [replace(one, members=targets.part_of(node)) for one in parts]) for piece, parts in made]
 
 
 def _by_target(run: RunState, node: Node, targets: Targets, rows: OutputRows, paths: Collection[str]) -> Iterator[_Piece]:
@@ -158,7 +158,7 @@ class _Sidecars:
     context: OutputContext
     started: datetime
     before: Mapping[str, str]
-    told: Mapping[str, Any]
+    common: Mapping[str, Any]
     counted: Mapping[str, Any]
 
     @classmethod
@@ -167,12 +167,12 @@ class _Sidecars:
         plan, writer = context.plan, context.writer
         files = writer.nodes[node.name]["files"] if isinstance(writer, Entry) else ()
         before = {one["path"]: one[FINISHED] for one in files if FINISHED in one}
-        told = {
+        common = {
             "pipeline_path": node.spec.document.file, "pipeline_name": plan.settings.name, "pipeline_hash": (text := plan.hash()), "pipeline_hash_short": text[:8],
             "channel": plan.settings.channel, "errata_version": _version(), "run_started_at": _moment(writer.started),
             "execution_id": writer.execution_id, "batch_id": writer.batch_id, "epoch": writer.epoch, "output_name": node.name,
         }  # fmt: skip
-        return cls(context, writer.started, before, told, {"dlq_count": run.total_rejected()})
+        return cls(context, writer.started, before, common, {"dlq_count": run.total_rejected()})
 
     def write(self, target: Place, count: int, made: Sequence[Written]) -> Written:
         """The sidecar of the files that make up `target`."""
@@ -180,17 +180,17 @@ class _Sidecars:
         moment = self.before.get(below(str(path), self.context.plan.settings.folder)) or datetime.now(UTC).isoformat(timespec="milliseconds")
         finished = datetime.fromisoformat(moment)
         ended = {"run_finished_at": _moment(finished), "elapsed_total_ms": round((finished - self.started).total_seconds() * 1000)}
-        told = {**self.told, **ended, "resolved_path": str(target), "record_count": count, "bytes_written": sum(one.size for one in made), **self.counted}
-        staged = self.context.staged.stage(path, _as_json(json.loads(json_text({name: value for name, value in told.items() if value is not None}))))
-        return replace(staged, told={FINISHED: moment})
+        members = {**self.common, **ended, "resolved_path": str(target), "record_count": count, "bytes_written": sum(one.size for one in made), **self.counted}
+        staged = self.context.staged.stage(path, _as_json(json.loads(json_text({name: value for name, value in members.items() if value is not None}))))
+        return replace(staged, members={FINISHED: moment})
 
 
 def _sidecar_of(target: Place) -> Place:
     return target.with_name(f"{target.name}.meta.json")
 
 
-def _as_json(told: Mapping[str, Any]) -> Iterator[bytes]:
-    return iter([json.dumps(told, indent=2, ensure_ascii=False).encode(), b"\n"])
+def _as_json(document: Mapping[str, Any]) -> Iterator[bytes]:
+    return iter([json.dumps(document, indent=2, ensure_ascii=False).encode(), b"\n"])
 
 
 def _version() -> str:
@@ -224,7 +224,7 @@ def _changes(context: OutputContext, run: RunState, node: Node, targets: Targets
     if parts is None:
         return []
     staged = context.staged.stage(targets.names(node, context.prior, context.history, [target])(target), parts, wanted=target)
-    return [replace(staged, told={CHANGES: wanted.path})]
+    return [replace(staged, members={CHANGES: wanted.path})]
 
 
 def changes_again(context: OutputContext, run: RunState, node: Node, targets: Targets, extra: Sequence[tuple[str, str]]) -> list[Written]:

@@ -180,9 +180,9 @@ class _Writing:
         if wrong:
             empty = [name for name in names if wrong[0][name] is None]
             shown = ", ".join(empty or (f"{name}={wrong[0][name]}" for name in names))
-            told = "is null" if empty else f"stands for {wrong[0]['__rows']} rows"
-            plain = f"E611: output '{self.node.name}': the primary key is null or stands for several rows"
-            raise StorageFailed(f"E611: output '{self.node.name}': the primary key {shown} {told}", help="name columns whose values tell the rows apart, or leave primary_key out: the column _key is then the key", told=plain)
+            fault = "is null" if empty else f"stands for {wrong[0]['__rows']} rows"
+            redacted = f"E611: output '{self.node.name}': the primary key is null or stands for several rows"
+            raise StorageFailed(f"E611: output '{self.node.name}': the primary key {shown} {fault}", help="name columns whose values tell the rows apart, or leave primary_key out: the column _key is then the key", redacted=redacted)
 
     def _check_values(self, delta: Delta | None, rows: Callable[[], DataFrame]) -> None:
         """Raise StorageFailed for a value that the database cannot hold, in a delta, or, without one, in rows."""
@@ -194,8 +194,8 @@ class _Writing:
         for at, one in columns:
             found = self._in_delta(delta, at, kind) if delta is not None else self._in_rows(rows, one, kind)
             if found is not None:
-                plain = f"E614: output '{self.node.name}': column '{one.name}' holds {refused[1] if refused else ''}, which {kind} cannot hold"
-                raise StorageFailed(f"{plain} ({found})", told=plain)
+                redacted = f"E614: output '{self.node.name}': column '{one.name}' holds {refused[1] if refused else ''}, which {kind} cannot hold"
+                raise StorageFailed(f"{redacted} ({found})", redacted=redacted)
 
     def _in_delta(self, delta: Delta, at: int, kind: str) -> str | None:
         values = delta.rows.column(f"c{at}")

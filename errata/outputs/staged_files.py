@@ -32,7 +32,7 @@ class Written:
     wanted: Place
     """The target; where its name has a suffix since another file has that name, the path without it."""
     first: bool = False
-    told: Mapping[str, Any] = field(default_factory=dict)
+    members: Mapping[str, Any] = field(default_factory=dict)
     """Further values that are needed to write the file a second time."""
 
     @property
@@ -43,7 +43,7 @@ class Written:
     def json(self, folder: Path) -> dict[str, Any]:
         """Path (below the pipeline's folder where it lies there) or URI, what it is known by, the path that was wanted instead, further members."""
         wanted = {} if self.wanted == self.target else {"instead_of": below(str(self.wanted), folder)}
-        return {"path": below(str(self.target), folder), **self.kept, **wanted, **self.told}
+        return {"path": below(str(self.target), folder), **self.kept, **wanted, **self.members}
 
 
 @dataclass(slots=True)

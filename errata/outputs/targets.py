@@ -166,10 +166,10 @@ class Targets:
     def _refuse_obstacles(self, plan: Plan) -> None:
         """Raise StorageFailed where a folder stands that has to be a file, or a file that has to be a folder, as far as it does not depend on the rows."""
         written = [(f"output '{node.name}'", self.places / path, self._is_file(node, path)) for node, path in self._written(plan) if is_local(self.configs[node.name].path)]
-        for told, path, is_file in [*written, *([("the dead letter queue", self.dlq, True)] if self.dlq else [])]:
+        for owner, path, is_file in [*written, *([("the dead letter queue", self.dlq, True)] if self.dlq else [])]:
             obstacle = path if is_file and path.is_dir() else next((one for one in path.parents if one.exists() and not one.is_dir()), None)
             if obstacle is not None:
-                raise StorageFailed(f"{told}: {obstacle} is {'a folder' if obstacle is path else 'no folder'}", help="name another path, or move what is there")
+                raise StorageFailed(f"{owner}: {obstacle} is {'a folder' if obstacle is path else 'no folder'}", help="name another path, or move what is there")
 
     def _is_file(self, node: Node, path: str) -> bool:
         """Whether what an output writes to a path is one file: no table, and no output in parts, whose names are made of the path."""

@@ -119,13 +119,13 @@ class _Hearing(logging.Handler):
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)
-        self._tell, self._told = tell, set[str]()
+        self._tell, self._seen = tell, set[str]()
 
     def emit(self, record: logging.LogRecord) -> None:
         """As logging has it; the handler's lock is held."""
         text = record.getMessage()
-        if text not in self._told:
-            self._told.add(text)
+        if text not in self._seen:
+            self._seen.add(text)
             self._tell(text)
 
 

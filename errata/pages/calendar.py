@@ -71,10 +71,10 @@ def _places(name: str, epochs: Sequence[int], counts: Mapping[int, Mapping[str, 
             continue
         found = causes.get((name, epoch), {})
         cause = max(found, key=lambda one: (found[one], one), default="")
-        told = ", ".join(f"{op} {count:,}" for op, count in ops.items())
+        counted = ", ".join(f"{op} {count:,}" for op, count in ops.items())
         why = ", ".join(found)
         style = cause if cause in CAUSES else "unknown"
-        yield Place(epoch, style, SIGNS.get(cause, UNKNOWN), f"{name}, epoch {epoch}: {told}{f'; cause: {why}' if why else ''}")
+        yield Place(epoch, style, SIGNS.get(cause, UNKNOWN), f"{name}, epoch {epoch}: {counted}{f'; cause: {why}' if why else ''}")
 
 
 def _days(moments: Sequence[datetime]) -> Iterator[Day]:

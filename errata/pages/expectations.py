@@ -54,5 +54,5 @@ def expectations_page(found: History, wanted: int = 1) -> Expectations:
         for row in expectations(plan, entries)
     )
     which, changes = cut_out(list(history(plan, entries))[::-1], CHANGES, wanted)
-    told = (FailingChange(row["epoch"], f"{row['finished']:%Y-%m-%d %H:%M}", short(row["expectation"]), row["severity"], row["failing"]) for row in changes)
-    return Expectations(rows, tuple(told), which)
+    lines = (FailingChange(row["epoch"], f"{row['finished']:%Y-%m-%d %H:%M}", short(row["expectation"]), row["severity"], row["failing"]) for row in changes)
+    return Expectations(rows, tuple(lines), which)

@@ -92,9 +92,9 @@ def op_texts(ops: Mapping[str, int]) -> tuple[tuple[str, str], ...]:
 
 def _lines(nodes: Sequence[Row], counts: Mapping[str, Row], epoch: int) -> Iterator[NodeLine]:
     for node in nodes:
-        told = counts.get(node["name"], {})
-        change = op_texts(told) if node["last_epoch"] == epoch else ()
-        yield NodeLine(node["name"], node["type"], node["rows_live"], int(told.get("rejected_live", 0) or 0), change, node["last_epoch"])
+        summary = counts.get(node["name"], {})
+        change = op_texts(summary) if node["last_epoch"] == epoch else ()
+        yield NodeLine(node["name"], node["type"], node["rows_live"], int(summary.get("rejected_live", 0) or 0), change, node["last_epoch"])
 
 
 def _source(row: Row) -> SourceLine:
@@ -116,4 +116,4 @@ def _wiring(history: History) -> Iterator[tuple[str, str, list[str]]]:
     if reading.plan is not None:
         yield from ((node.name, node.kind, [above for above, _ in node.inputs]) for node in reading.plan)
     elif reading.head is not None:
-        yield from ((name, told["type"], [above for above, _ in told["inputs"]]) for name, told in reading.head.plan.items())
+        yield from ((name, summary["type"], [above for above, _ in summary["inputs"]]) for name, summary in reading.head.plan.items())

@@ -111,8 +111,8 @@ class Dataset:
         chain = self.known = follow(self._read, self.name, self.known or self._kept())
         names = {one.name: one.source_name or one.name for one in config.schema_}
         if config.marks and names[config.merge.op or ""] != (op := chain.vocabulary.op):
-            told = f"merge: {{ primary_key: [...], op: {op} }}" if not is_reserved(op) else f"declare {{ name: operation, type: int, source_name: {op} }}, and merge: {{ primary_key: [...], op: operation }}"
-            raise StorageFailed(f"source '{self.source.name}': E664: the dataset has its operations in the column '{op}'", help=told)
+            help_text = f"merge: {{ primary_key: [...], op: {op} }}" if not is_reserved(op) else f"declare {{ name: operation, type: int, source_name: {op} }}, and merge: {{ primary_key: [...], op: operation }}"
+            raise StorageFailed(f"source '{self.source.name}': E664: the dataset has its operations in the column '{op}'", help=help_text)
         return chain
 
     def files(self) -> Sequence[FileStat]:

@@ -57,9 +57,9 @@ class ProtectedFiles:
 
     def _folder_fault(self, real: Path) -> str | None:
         parts = {part.casefold() for part in real.parts}
-        for name, told in REFUSED_FOLDERS.items():
+        for name, description in REFUSED_FOLDERS.items():
             if name in parts:
-                return f"lies in {told}, '{name}'"
+                return f"lies in {description}, '{name}'"
         if not self.state.local:
             return None
         state = Path(os.path.realpath(self.state.root.removeprefix("file://")))
@@ -92,7 +92,7 @@ class ProtectedFiles:
 
     @cached_property
     def _files(self) -> dict[Identity, str]:
-        return {identity: told for file, told in reversed(self.own) if (identity := _identity(file)) is not None}
+        return {identity: description for file, description in reversed(self.own) if (identity := _identity(file)) is not None}
 
     @cached_property
     def _inputs(self) -> dict[Identity, str]:

@@ -220,8 +220,8 @@ def _edit(plan: Plan, node: Node, head: Mapping[str, Any]) -> str:
         return "it reads other nodes"
     others = [name for name, _ in node.inputs if name in head and head[name]["columns"] != columns_of(plan[name])]
     own = [edited(node.spec, before["written"])] if "written" in before else []
-    told = "; ".join(filter(None, [*own, *changed_beside(node.beside(), before.get("beside", {}))]))
-    return told or (f"the columns of {', '.join(dict.fromkeys(others))} changed" if others else "its logic changed")
+    changes = "; ".join(filter(None, [*own, *changed_beside(node.beside(), before.get("beside", {}))]))
+    return changes or (f"the columns of {', '.join(dict.fromkeys(others))} changed" if others else "its logic changed")
 
 
 def _inputs_lost(plan: Plan, node: Node, head: Mapping[str, Any], above: Mapping[str, DataStep]) -> str:

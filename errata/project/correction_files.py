@@ -129,7 +129,7 @@ class _Files:
     def _of_row(self, cells: Mapping[str, Any], name: str, line: int, origin: Origin, span: Span) -> WrittenCorrection | Diagnostic:
         if cells.get("column") and "to" not in cells:
             return from_cxl(CxlDiagnostic("E480", "the table has no column 'to'", span, help="an empty cell of it is null", origin=origin), node=self.spec.name)
-        key = {given.removeprefix("key."): value for given, value in cells.items() if given not in _WORDS}
+        key = {heading.removeprefix("key."): value for heading, value in cells.items() if heading not in _WORDS}
         value: dict[str, Any] = {word: cells[word] for word in ("reason", "author", "ticket", "status") if cells.get(word) not in (None, "")}
         value |= {"key": key, "retract": str(cells.get("retract") or "").strip().lower() in _TRUE}
         if cells.get("column"):
@@ -138,8 +138,8 @@ class _Files:
             entry = CorrectionEntry.model_validate(value)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            told = f"'{first['loc'][-1] if first['loc'] else 'the row'}': {first['msg'][:1].lower()}{first['msg'][1:]}"
-            return from_cxl(CxlDiagnostic("E480", told, span, help="a row has the columns of the key, and column, from, to, reason", origin=origin), node=self.spec.name)
+            message = f"'{first['loc'][-1] if first['loc'] else 'the row'}': {first['msg'][:1].lower()}{first['msg'][1:]}"
+            return from_cxl(CxlDiagnostic("E480", message, span, help="a row has the columns of the key, and column, from, to, reason", origin=origin), node=self.spec.name)
         return WrittenCorrection(entry, name, line, origin, {(): span}, in_table=True)
 
 

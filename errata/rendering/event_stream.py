@@ -103,9 +103,9 @@ class EventStream:
     def problems(self, found: Iterable[Diagnostic]) -> None:
         """Write the problems of the pipeline."""
         for one in found:
-            told = as_object(one)
+            members = as_object(one)
             self._code = self._code or (one.code if one.is_error else None)
-            self.write("problem", {name: told[name] or None if name in ("node", "help", "file", "line", "column") else told[name] for name in _PROBLEM})
+            self.write("problem", {name: members[name] or None if name in ("node", "help", "file", "line", "column") else members[name] for name in _PROBLEM})
 
     def heard(self, event: Event) -> None:
         """Write what a run tells."""
@@ -123,7 +123,7 @@ class EventStream:
             self.write("progress", event.facts)
 
     def _warning(self, event: Event) -> None:
-        text = without_values(event.action, self.names) if event.told is None else event.told
+        text = without_values(event.action, self.names) if event.redacted is None else event.redacted
         self.write("warning", {"code": code_in(text), "message": text, "node": event.node or self._node_in(text)})
 
     def _may_progress(self) -> bool:
@@ -157,7 +157,7 @@ class EventStream:
     def _message(self, error: BaseException | None) -> str | None:
         """Why the command stopped, without values."""
         if isinstance(error, Failure):
-            return without_values(error.message, self.names) if error.told is None else error.told
+            return without_values(error.message, self.names) if error.redacted is None else error.redacted
         if isinstance(error, PipelineErrors):
             count = sum(one.is_error for one in error.diagnostics)
             return f"the pipeline has {count} error{'s' * (count != 1)}"

@@ -45,12 +45,12 @@ def progress(console: Printer) -> Iterator[Listener]:
     """Return a listener for the events of a run, while the context is open."""
     if console.shows("info") and is_terminal(sys.stderr):
         with _live(console) as listener:
-            yield _told(console, listener)
+            yield _forwarding(console, listener)
     else:
-        yield _told(console, _Lines(console).heard)
+        yield _forwarding(console, _Lines(console).heard)
 
 
-def _told(console: Printer, listener: Listener) -> Listener:
+def _forwarding(console: Printer, listener: Listener) -> Listener:
     """The listener, which also tells other programs."""
     if (stream := console.events) is None:
         return listener

@@ -30,19 +30,19 @@ class Attribution:
 
     by: str
     cause: str
-    told: Mapping[str, str]
+    error: Mapping[str, str]
 
     def own(self) -> Suppression:
         """The suppression of the record that failed."""
-        return Suppression(self._text(self.told), self.cause)
+        return Suppression(self._text(self.error), self.cause)
 
     def collateral(self, status: Status = Status.SUPPRESSED) -> Suppression:
         """The suppression of a record that did not fail."""
-        detail = f"{ROLLED_BACK}{self.told['detail']}"
-        return Suppression(self._text({**self.told, "category": CORRELATED, "detail": detail}), self.cause, collateral=True, status=status)
+        detail = f"{ROLLED_BACK}{self.error['detail']}"
+        return Suppression(self._text({**self.error, "category": CORRELATED, "detail": detail}), self.cause, collateral=True, status=status)
 
-    def _text(self, told: Mapping[str, str]) -> str:
-        return json.dumps({"by": self.by, **told}, ensure_ascii=False)
+    def _text(self, error: Mapping[str, str]) -> str:
+        return json.dumps({"by": self.by, **error}, ensure_ascii=False)
 
 
 class Attributions:
@@ -92,8 +92,8 @@ class Attributions:
             for key, group in sorted(found.items()):
                 trigger = group not in blames
                 if trigger:
-                    told = {"category": OVERFLOW, "detail": f"the correlation group has more than {cap:,} records", "stage": f"source:{source}", "route": "", "trigger": "", "node": source}
-                    blames[group] = Attribution(f"{source}:{key.hex()}", _cause(source, numbers.get(key), key), told)
+                    error = {"category": OVERFLOW, "detail": f"the correlation group has more than {cap:,} records", "stage": f"source:{source}", "route": "", "trigger": "", "node": source}
+                    blames[group] = Attribution(f"{source}:{key.hex()}", _cause(source, numbers.get(key), key), error)
                 marks[source][key] = blames[group].own() if trigger else blames[group].collateral()
                 if key in numbers:
                     self.settled.lower(source, numbers[key])
@@ -141,8 +141,8 @@ class Attributions:
         error, node = failure.error, self.plan[failure.node]
         stage = error.get("stage") or f"{node.kind}:{node.name}"
         route = error.get("route") or branch_of(self.plan, node, bare(failure.key))
-        told = {"category": error.get("category"), "detail": error.get("detail"), "stage": stage, "route": route, "trigger": error.get("trigger")}
-        return {name: str(value or "") for name, value in told.items()} | {"node": node.name}
+        members = {"category": error.get("category"), "detail": error.get("detail"), "stage": stage, "route": route, "trigger": error.get("trigger")}
+        return {name: str(value or "") for name, value in members.items()} | {"node": node.name}
 
     def _fields(self, source: Node, failed: Node) -> tuple[str, ...]:
         """The key fields that make a group for a failure at a node: under the policy `primary` the first one alone."""

@@ -71,8 +71,8 @@ class Rejects:
             own = [(at, one.key, one.epoch, one.text) for at, one in known if one.node == name]
             schema = {"at": pl.Int64, "key": pl.Binary, "epoch": pl.Int64, "error": pl.String}
             fields = {field: FIELD + field for field in fields_above(self.plan, name)}
-            told = self._described(self.plan[name], pl.DataFrame(own, schema=schema, orient="row"), fields)
-            found.append(told.with_columns(pl.col("fields").struct.field(field).alias(column) for field, column in fields.items()).drop("fields", strict=False))
+            described = self._described(self.plan[name], pl.DataFrame(own, schema=schema, orient="row"), fields)
+            found.append(described.with_columns(pl.col("fields").struct.field(field).alias(column) for field, column in fields.items()).drop("fields", strict=False))
         return pl.concat(found, how="diagonal").sort("at").drop("at")
 
     def behind(self, node: Node, key: bytes, error: Mapping[str, Any]) -> tuple[str, int | None] | None:
@@ -95,15 +95,15 @@ class Rejects:
         known = pl.DataFrame({"file": rows.column("_file"), "row": rows.column("_row")}) if "_file" in rows.column_names else None
         lead = kept.select(pl.lit(node.name).alias("source"), records.alias("record")).hstack(self.places.of(node.name, records, known))
         group = pl.Series("group", groups_in(rows, node.operator.output, key_fields(node)), dtype=pl.Binary)
-        told = self._described(node, kept, node.operator.output.data)
+        described = self._described(node, kept, node.operator.output.data)
         unread = pl.col("fields").struct  # of a record whose cells could not be read their texts are in the error
-        found = told.hstack(lead).with_columns(group, *_fields(node, rows))
+        found = described.hstack(lead).with_columns(group, *_fields(node, rows))
         return found.with_columns(pl.coalesce(unread.field(name), FIELD + name).alias(FIELD + name) for name in node.operator.output.data).drop("fields", strict=False)
 
     def _of_operator(self, node: Node, kept: pl.DataFrame) -> pl.DataFrame:
-        told = self._described(node, kept)
-        lead = leads_of_rejects(node, kept["key"], told["category"] == GROUP_REJECT)
-        rows = told.hstack(lead)
+        described = self._described(node, kept)
+        lead = leads_of_rejects(node, kept["key"], described["category"] == GROUP_REJECT)
+        rows = described.hstack(lead)
         found = [rows.filter(pl.col("lead").is_null())]
         for behind, is_group in rows.filter(pl.col("lead").is_not_null()).select("lead", "grouped").unique(maintain_order=True).iter_rows():
             own = rows.filter((pl.col("lead") == behind) & (pl.col("grouped") == is_group))
@@ -198,8 +198,8 @@ def in_words(rejects: pl.DataFrame) -> Iterator[tuple[str, str]]:
     """Warnings about rejected records that go to no file: each with its place, its node and why, and the same without why; the first ones where there are many."""
     for one in rejects.head(LOGGED).iter_rows(named=True):
         place = f"{one['file']}: record {one['row']}: " if one["row"] is not None else ""
-        told = f"{place}{one['category']} at {one['stage']}"
-        yield f"{told}: {one['detail']}", told
+        redacted = f"{place}{one['category']} at {one['stage']}"
+        yield f"{redacted}: {one['detail']}", redacted
     if rejects.height > LOGGED:
         further = f"{rejects.height - LOGGED:,} further records were rejected; `errata dlq` lists them all"
         yield further, further

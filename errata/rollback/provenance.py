@@ -61,9 +61,9 @@ class Leads:
     def of_rows(self, node: Node, rejects: pa.Table) -> Iterator[Failure]:
         """The same of rejects that a node would keep (`_key`, `_error`)."""
         table = rejects.select(["_key", "_error"]).sort_by("_key")
-        told = list(_errors(table.column("_error")))
-        found = leads_of_rejects(node, pl.Series(table.column("_key")), pl.Series([is_group_reject(error) for error in told], dtype=pl.Boolean))
-        for key, error, lead in zip(table.column("_key").to_pylist(), told, _each(found), strict=True):
+        errors = list(_errors(table.column("_error")))
+        found = leads_of_rejects(node, pl.Series(table.column("_key")), pl.Series([is_group_reject(error) for error in errors], dtype=pl.Boolean))
+        for key, error, lead in zip(table.column("_key").to_pylist(), errors, _each(found), strict=True):
             if lead is not None and error.get("category") != LATE:
                 yield Failure(node.name, key, error, lead)
 

@@ -52,16 +52,16 @@ class Steady:
     def parted(self, node: Node, held: pa.Table) -> Parted:
         """The suppressed live rows of a source (`held`) by whether they are tried again."""
         texts = held.column("_error").combine_chunks().dictionary_encode()  # the members of a group share one
-        told, which = [json.loads(text) for text in texts.dictionary.to_pylist()], texts.indices.to_numpy()
-        large = {one["by"] for one in told if one.get("category") == OVERFLOW}
-        steady = np.array([one["by"] not in large and self._is_steady(node, one) for one in told], bool)[which]
+        errors, which = [json.loads(text) for text in texts.dictionary.to_pylist()], texts.indices.to_numpy()
+        large = {one["by"] for one in errors if one.get("category") == OVERFLOW}
+        steady = np.array([one["by"] not in large and self._is_steady(node, one) for one in errors], bool)[which]
         stays = steady & ~self._moved(node, held).to_numpy()
-        collateral = np.array([one.get("category") == CORRELATED for one in told], bool)[which]
+        collateral = np.array([one.get("category") == CORRELATED for one in errors], bool)[which]
         return Parted(held.filter(pa.array(~stays)), int(stays.sum()), int((stays & collateral).sum()))
 
-    def _is_steady(self, node: Node, told: Mapping[str, Any]) -> bool:
-        """Whether what rolled a record of the source back, by what is `told` of it, does so in every run while its group is the same."""
-        return told["by"].startswith(f"{node.name}:") and told.get("node") in self.alone
+    def _is_steady(self, node: Node, error: Mapping[str, Any]) -> bool:
+        """Whether the failure in an `_error` rolls its record back in every run while the group is the same."""
+        return error["by"].startswith(f"{node.name}:") and error.get("node") in self.alone
 
     def _moved(self, node: Node, held: pa.Table) -> pl.Series:
         """Whether records of the groups of suppressed ones come, go or change in this run."""

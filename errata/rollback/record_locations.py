@@ -145,8 +145,8 @@ class Places:
         rows = rows.with_columns(label=pl.col("key").bin.slice(1, pl.col("end") - 1))
         files = {row_label(one.label): one for one in self.sources[source].files}
         there = [(label, one.path, one.dense) for label, one in files.items()]
-        told = pl.DataFrame(there, schema={"label": pl.Binary, "file": pl.String, "dense": pl.Boolean}, orient="row")
-        found = rows.join(told, on="label", how="left", maintain_order="left").with_columns(row=pl.when("dense").then("first"))
+        labels = pl.DataFrame(there, schema={"label": pl.Binary, "file": pl.String, "dense": pl.Boolean}, orient="row")
+        found = rows.join(labels, on="label", how="left", maintain_order="left").with_columns(row=pl.when("dense").then("first"))
         for label in found.filter(~pl.col("dense"))["label"].unique().to_list():
             of_file = pl.col("label") == label
             ranks = self._ranks(source, label, found.filter(of_file)["key"])
@@ -182,10 +182,10 @@ def _by_place(keys: pl.Series) -> pl.DataFrame:
     size = pl.col("key").bin.size().cast(pl.Int64)
     label = size - ROW_LABEL_BYTES
     zeros = (pl.col("key").bin.slice(label - 1, 1) == b"\x00") & (pl.col("key").bin.tail(1) == b"\x00")
-    told = pl.DataFrame({"key": keys.unique()}).filter(pl.col("key").bin.starts_with(BY_PLACE) & (size > ROW_LABEL_BYTES + 1)).filter(zeros)
-    if not told.height:
+    placed = pl.DataFrame({"key": keys.unique()}).filter(pl.col("key").bin.starts_with(BY_PLACE) & (size > ROW_LABEL_BYTES + 1)).filter(zeros)
+    if not placed.height:
         return pl.DataFrame(schema={"key": pl.Binary, "file": pl.String, "row": pl.Int64})
-    read = KeyBytes.of(told["key"])
+    read = KeyBytes.of(placed["key"])
     rows = pl.Series("row", read.first_numbers(read.ends - read.begins - ROW_LABEL_BYTES))
-    return told.select("key", pl.col("key").bin.slice(1, label - 2).cast(pl.String, strict=False).alias("file"), rows)
+    return placed.select("key", pl.col("key").bin.slice(1, label - 2).cast(pl.String, strict=False).alias("file"), rows)
 

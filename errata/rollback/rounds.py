@@ -210,15 +210,15 @@ class Rounds:
     def _rewrite(self, node: Node, marks: Mapping[bytes, Suppression], counting: Collection[bytes], versions: Mapping[str, int | None]) -> None:
         run = self.run
         done = run.done[node.name]
-        told = marks_frame(marks, counting, run.engine)
+        frame = marks_frame(marks, counting, run.engine)
         known: Counts | None = None
         if done.rows is not None and not done.signed and not self._base.live_rows.get(node.name):
-            out = marked_appends(done.rows, told)
+            out = marked_appends(done.rows, frame)
             held = sum(key not in counting for key in marks)
             good = done.ops.get("+A", 0) - held
             known = {"+A": good} if good else {}, done.rejected + held, done.repaired
         else:
-            out = suppressing(done.rows, self._live(node).where(counts(node)).without("_epoch"), told)
+            out = suppressing(done.rows, self._live(node).where(counts(node)).without("_epoch"), frame)
         bound = None if done.bound is None else done.bound + 2 * len(marks)
         self.writer.replace(node, out, bound, versions, lambda: self._base.reset(run, node.name), counts=known)
 

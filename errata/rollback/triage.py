@@ -45,10 +45,10 @@ def triaged(rejects: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
     stand = {action: standing(events, action) for action in decisions}
     if not any(one.height for one in stand.values()):
         return rejects.with_columns(pl.lit(None, pl.String).alias(name) for name in ("contents", *WAIVED, *ASSIGNED))
-    told = _with_contents(rejects.with_row_index("__at"), pl.concat(stand.values()))
+    entries = _with_contents(rejects.with_row_index("__at"), pl.concat(stand.values()))
     for action, columns in decisions.items():
-        told = _joined(told, stand[action], columns)
-    return told.drop("__at")
+        entries = _joined(entries, stand[action], columns)
+    return entries.drop("__at")
 
 
 def _with_contents(entries: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
@@ -59,12 +59,12 @@ def _with_contents(entries: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
     return entries.join(met.select("__at", contents_of(met)), on="__at", how="left", maintain_order="left")
 
 
-def _joined(told: pl.DataFrame, events: pl.DataFrame, columns: Mapping[str, str]) -> pl.DataFrame:
+def _joined(entries: pl.DataFrame, events: pl.DataFrame, columns: Mapping[str, str]) -> pl.DataFrame:
     """Entries with the columns of the event that holds for each."""
-    found = _met(told.select("__at", "contents", *_PLACE), events.select("name", "contents", *_PLACE))
+    found = _met(entries.select("__at", "contents", *_PLACE), events.select("name", "contents", *_PLACE))
     own = events.select(pl.col(source).alias(name) for name, source in columns.items())
     named = next(iter(columns))
-    return told.join(found.join(own, left_on="name", right_on=named).rename({"name": named}), on="__at", how="left", maintain_order="left")
+    return entries.join(found.join(own, left_on="name", right_on=named).rename({"name": named}), on="__at", how="left", maintain_order="left")
 
 
 _PLACE = (pl.col("file").fill_null(""), pl.col("row").fill_null(-1))

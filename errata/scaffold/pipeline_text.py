@@ -219,8 +219,8 @@ def _merges(sources: Sequence[SourceGuess], ends: Mapping[str, str], taken: list
         taken += [node, output]
         form = "json" if "json" in map(output_form, group) else "csv"
         lines = ["  - type: merge", f"    name: {node}", f"    inputs: [{', '.join(ends[one.name] for one in group)}]", *_output(output, node, out, node, form=form)]
-        told = f"{', '.join(one.name for one in group)} have the same columns. To have their rows as one, remove the signs in front of these lines:"
-        yield from (*_comment(told, "  "), *_commented(lines), "")
+        text = f"{', '.join(one.name for one in group)} have the same columns. To have their rows as one, remove the signs in front of these lines:"
+        yield from (*_comment(text, "  "), *_commented(lines), "")
 
 
 def _has_few(source: SourceGuess, column: ColumnGuess) -> bool:
@@ -243,8 +243,8 @@ def _combine(link: Link, sources: Sequence[SourceGuess], ends: Mapping[str, str]
         f"      where: {link.source}.{link.column} == {link.target}.{link.key}", "      match: first", "      on_miss: null_fields", "      propagate_ck: driver", "      cxl: |",
         f"        emit {link.source}.*", *emits, *_output(output, node, out, node, form=form),
     ]  # fmt: skip
-    told = f"{link.found:,} of the {link.values:,} values of {link.source}.{link.column} are keys of {link.target} ({link.key}). To combine both, remove the signs in front of these lines:"
-    return [*_comment(told, "  "), *_commented(lines), ""]
+    text = f"{link.found:,} of the {link.values:,} values of {link.source}.{link.column} are keys of {link.target} ({link.key}). To combine both, remove the signs in front of these lines:"
+    return [*_comment(text, "  "), *_commented(lines), ""]
 
 
 def state_exists(folder: Path, name: str) -> bool:

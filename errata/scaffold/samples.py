@@ -392,8 +392,8 @@ def _columnar(path: Path, name: str, data: Buffer, form: str, options: Mapping[s
     if form == "xlsx":
         cells = {one: _with_days(found) for one, found in cells.items()}
         doubts += _total(cells) if table.num_rows <= most else ()
-    told = [Doubt("", text) for text in doubts]
-    return Sample(path, form, cells, count, options, malformed=bad, whole=table.num_rows <= most, kind=str(options.get("sheet", "")), doubts=told)
+    remarks = [Doubt("", text) for text in doubts]
+    return Sample(path, form, cells, count, options, malformed=bad, whole=table.num_rows <= most, kind=str(options.get("sheet", "")), doubts=remarks)
 
 
 def _cells(column: pa.ChunkedArray, declared: str | None, count: int) -> Cells:

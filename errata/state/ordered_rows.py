@@ -97,9 +97,9 @@ def _with_provenance(run: RunState, node: Node, live: DataFrame, epochs: Sequenc
     op_rows = run.tables.rows(run.engine, node, run.values).as_frame()
     causes = op_rows.where(is_positive(F.col("_op"))).select("_epoch", "_key", F.col("_cause").alias(CAUSE))
     numbers, moments, reasons = zip(*epochs, strict=True) if epochs else ((), (), ())
-    told = pa.table({EPOCH: pa.array(numbers, pa.int64()), CHANGED_AT: pa.array(moments, timestamp_type()), REASON: pa.array(reasons, pa.string())})
+    provenance = pa.table({EPOCH: pa.array(numbers, pa.int64()), CHANGED_AT: pa.array(moments, timestamp_type()), REASON: pa.array(reasons, pa.string())})
     known = live.join(causes, ["_epoch", "_key"], "left").withColumn(EPOCH, F.col("_epoch"))
-    return known.join(F.broadcast(run.engine.from_arrow(told)), EPOCH, "left")
+    return known.join(F.broadcast(run.engine.from_arrow(provenance)), EPOCH, "left")
 
 
 def output_rows(run: RunState, node: Node, output: Output, *, marked: bool = False, epochs: Sequence[tuple[int, datetime, str | None]] | None = None) -> OutputRows:

@@ -74,7 +74,7 @@ def keys_of(source: SourceNode) -> str:
 
 
 def keys_in(before: Mapping[str, Any], known: Sequence[FileRecord]) -> str:
-    """What told the rows of a node apart in an epoch. `before`: its summary of the node, `known`: the files that it had as a source."""
+    """How the keys of a node's rows were made in an epoch. `before`: its summary of the node, `known`: the files that it had as a source."""
     if before["type"] != "source":
         return f"the keys of a node of type {before['type']}"
     if any(record.version is not None for record in known):

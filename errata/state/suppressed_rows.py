@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from changelog.algebra import insertions, retractions
 from changelog.columns import column, image_columns
-from changelog.frames import known, told, united
+from changelog.frames import known, united, with_schema
 from changelog.keys.decode import arrow_keys, bare_keys
 from changelog.lazy_imports import F, pa, pl
 from changelog.rows import Predicate, Rows, has_value, is_null, is_set
@@ -65,7 +65,7 @@ def unmarked(rows: Rows) -> Rows:
     def on_frame(frame: DataFrame) -> DataFrame:
         digits = F.hex(F.col("_key"))
         key = F.unhex(F.substring(digits, F.lit(1), F.length(digits) - F.lit(2)))
-        return told(frame.withColumns({"_key": key, **{name: F.lit(None).cast(kind) for name, kind in nulls.items()}}), known(frame))
+        return with_schema(frame.withColumns({"_key": key, **{name: F.lit(None).cast(kind) for name, kind in nulls.items()}}), known(frame))
 
     return rows.each(on_table, on_frame)
 
@@ -88,8 +88,8 @@ def marks_frame(marks: Mapping[bytes, Suppression], counting: Collection[bytes],
     }  # fmt: skip
     texts = {"__by": [one.error for one in fates], "__why": [one.cause for one in fates]}
     numbers_of_fates = {"__as": pa.array([one.status for one in fates], pa.int8()), "__fate": pa.array(range(len(fates)), pa.int32())}
-    told = {name: pa.array(values, pa.string()) for name, values in texts.items()} | numbers_of_fates
-    records = engine.from_arrow(pa.table(keys)).join(F.broadcast(engine.from_arrow(pa.table(told))), "__fate")
+    columns = {name: pa.array(values, pa.string()) for name, values in texts.items()} | numbers_of_fates
+    records = engine.from_arrow(pa.table(keys)).join(F.broadcast(engine.from_arrow(pa.table(columns))), "__fate")
     marked = F.concat(F.col("__record"), F.lit(REJECTED))
     return records.select(F.when(F.col("__counting"), marked).otherwise(F.col("__record")).alias("_key"), marked.alias("__to"), "__by", "__why", "__as")
 
@@ -124,10 +124,10 @@ def suppressing(rows: Rows | None, admitted: Rows, marks: DataFrame) -> Delta:
     taken = live.join(F.broadcast(marks), "_key", "inner")
     names = image_columns(live)
     out = taken.select(F.lit(1).cast("tinyint").alias("_op"), F.col("_key"), F.col("__why").alias("_cause"), *map(column, names))
-    told = {"_error": F.col("__by"), STATUS: F.col("__as")}
+    overwritten = {"_error": F.col("__by"), STATUS: F.col("__as")}
     held = taken.select(
         F.lit(0).cast("tinyint").alias("_op"), F.col("__to").alias("_key"), F.col("__why").alias("_cause"),
-        *(told.get(name, column(name)).alias(name) for name in names),
+        *(overwritten.get(name, column(name)).alias(name) for name in names),
     )  # fmt: skip
     if rows is None:
         return Delta.loose(Rows(engine, frame=united(out, held)))

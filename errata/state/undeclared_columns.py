@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from changelog.columns import RESERVED
-from changelog.frames import mapped, told
+from changelog.frames import mapped, with_schema
 from changelog.lazy_imports import pa
 from storage.formats.limits import rows_at_once
 from storage.values.json_text import canonical
@@ -32,7 +32,7 @@ def expanded(rows: DataFrame, shape: Shape) -> DataFrame:
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return map(whole, batches)
 
-    return told(mapped(rows, work, schema), schema)
+    return with_schema(mapped(rows, work, schema), schema)
 
 
 @dataclass(frozen=True, slots=True)

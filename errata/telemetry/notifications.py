@@ -35,7 +35,7 @@ SIGNATURE, MESSAGE = "Errata-Signature", "Errata-Message"
 """The headers with the signature and the name of a message."""
 _FAILED: Final = frozenset({408, 425, 429})
 """Answers below 500 that another try may change."""
-_MOST_TOLD: Final = 200
+_MOST_LETTERS: Final = 200
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,8 @@ class Run:
 def _asked(notify: Notify, changes: Sequence[Mapping[str, Any]], causes: Mapping[str, Mapping[str, int]]) -> bool:
     """Whether changes are of the size and the cause that a notification asks for."""
     large = any(one["share"] >= notify.min_share for one in changes)
-    told = [cause for one in causes.values() for cause in one]
-    return large and (not notify.causes or any(cause.startswith(tuple(notify.causes)) for cause in told))
+    named = [cause for one in causes.values() for cause in one]
+    return large and (not notify.causes or any(cause.startswith(tuple(notify.causes)) for cause in named))
 
 
 def send_all(run: Run, warn: Callable[[str], None]) -> None:
@@ -150,7 +150,7 @@ def send_all(run: Run, warn: Callable[[str], None]) -> None:
         thread.join(max(began + notify.timeout + 1 - monotonic(), 0))
         fault = faults.get(number, f"it took longer than {notify.timeout:g} s")
         if fault:
-            warn(f"W490: {_name(notify)} was not notified: {redacted(fault)[:_MOST_TOLD]}")
+            warn(f"W490: {_name(notify)} was not notified: {redacted(fault)[:_MOST_LETTERS]}")
 
 
 def _name(notify: Notify) -> str:

@@ -84,9 +84,9 @@ class Lineage:
     def _corrections(self, ended: Ended) -> dict[str, Any]:
         words = {"+A": "appended", "-R": "retracted", "+C": "corrected"}
         nodes = {name: {word: ops.get(op, 0) for op, word in words.items()} for name, ops in ended.result.counts.items()}
-        told = {"executionId": ended.result.execution_id, "epoch": ended.result.epoch, "committed": ended.result.committed}
+        run = {"executionId": ended.result.execution_id, "epoch": ended.result.epoch, "committed": ended.result.committed}
         about = {"_producer": PRODUCER, "_schemaURL": f"{_SPEC}/2-0-2/OpenLineage.json#/$defs/RunFacet"}
-        return {"errata_corrections": {**about, **told, "rejected": ended.result.rejected, "nodes": nodes}}
+        return {"errata_corrections": {**about, **run, "rejected": ended.result.rejected, "nodes": nodes}}
 
     def _input(self, node: Node) -> dict[str, Any]:
         return {**self._source_name(node.name), "facets": _schema(node.operator.output)}

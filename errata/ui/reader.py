@@ -145,8 +145,8 @@ def _stamp(files: Iterable[Path]) -> Stamp:
     found = []
     for file in files:
         try:
-            told = file.stat()
-            found.append((str(file), told.st_size, told.st_mtime_ns))
+            stat = file.stat()
+            found.append((str(file), stat.st_size, stat.st_mtime_ns))
         except (OSError, ValueError):
             found.append((str(file), -1, -1))
     return tuple(found)

@@ -291,8 +291,8 @@ def _decide(site: Site, form: Any) -> Job:
     def work() -> tuple[list[Row], RunResult]:
         return [], site.reader.loaded().dlq_decide(LetterChoice(names), decision, RunOptions(engine=site.engine))
 
-    told = {"assign": "Assign", "waive": "Waive", "unwaive": "Take back the waivers of"}[action]
-    return site.jobs.begin(f"{told} {len(names):,} {'entry' if len(names) == 1 else 'entries'}", work)
+    verb = {"assign": "Assign", "waive": "Waive", "unwaive": "Take back the waivers of"}[action]
+    return site.jobs.begin(f"{verb} {len(names):,} {'entry' if len(names) == 1 else 'entries'}", work)
 
 
 def _of_trigger(site: Site, name: str) -> list[str]:

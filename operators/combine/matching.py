@@ -177,12 +177,12 @@ class Matching:
     def _reject(self, bad: DataFrame, expressions: Sequence[tree.Expr], side: Side) -> None:
         """Reject the records of an input on which the expression with number `WRONG` failed."""
         programs = {number: replace(self.predicate.program, expression=expr) for number, expr in enumerate(expressions)}
-        told, _, detail = explained(bad, programs, self.context)
+        explained_rows, _, detail = explained(bad, programs, self.context)
         columns = [side.lookup().alias("_lookup"), error_text(FAILED, detail, self.predicate.name).alias("_error")]
         if self.predicate.open and side is self._driver:
-            self.failures.append(told.select("_key", ID, *columns))
+            self.failures.append(explained_rows.select("_key", ID, *columns))
         else:
-            self.rejected.append(told.select(*columns))
+            self.rejected.append(explained_rows.select(*columns))
 
     def _joined(self, left: DataFrame, right: DataFrame, step: Step, conditions: Sequence[Column]) -> DataFrame:
         """Each left row with its matches, where no condition can fail."""

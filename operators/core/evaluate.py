@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from changelog.columns import column
-from changelog.frames import among, known, told
+from changelog.frames import among, known, with_schema
 from changelog.keys.spark import with_index
 from changelog.lazy_imports import F
 from cxl import Program, spark
@@ -88,28 +88,28 @@ def evaluate(
     names = frame.columns if names is None else names
     ready, context = prepare(frame, program.reads_system, row, values, max_expansion)
     applied = spark.apply(ready, program, context)
-    told = _told(applied, refused, category or NAN_CATEGORY, stage) if inline else None
-    applied = settle(applied if told is None else _inlined(applied, told, refused))
+    errors = _quick_errors(applied, refused, category or NAN_CATEGORY, stage) if inline else None
+    applied = settle(applied if errors is None else _inlined(applied, errors, refused))
     passed = applied.frame.where(F.col(PASS) & ~F.col(FAILED)) if applied.can_fail else applied.frame.where(F.col(PASS))
-    good = passed.select(*_passed_columns(names, program, applied), *([] if told is None else [REFUSED]))
+    good = passed.select(*_passed_columns(names, program, applied), *([] if errors is None else [REFUSED]))
     if not applied.can_fail and not applied.fans_out:
-        return Evaluated(good, None, told is not None)
+        return Evaluated(good, None, errors is not None)
     failed = spark.errors(applied.frame.where(F.col(FAILED)), program, context, "__why")
     why = F.col("__why")
     rejected = rejects(failed, category or why.getField("category"), why.getField("message"), stage)
-    return Evaluated(good, _as_rejects(rejected, frame, names), told is not None)
+    return Evaluated(good, _as_rejects(rejected, frame, names), errors is not None)
 
 
-def _told(applied: Applied, refused: Column | None, category: str, stage: str) -> Column | None:
+def _quick_errors(applied: Applied, refused: Column | None, category: str, stage: str) -> Column | None:
     """The `_error` of rows that can be rejected without the interpreter, null for the others; None where there are none."""
     nan = None if applied.nan is None else F.when(F.col(FAILED), error_text(category, applied.nan, stage))
     known = [one for one in (refused, nan) if one is not None]
     return F.coalesce(*known) if known else None
 
 
-def _inlined(applied: Applied, told: Column, refused: Column | None) -> Applied:
+def _inlined(applied: Applied, errors: Column, refused: Column | None) -> Applied:
     """Add `REFUSED` to the applied program. Rows with an error pass, each as one row; rows that failed before the program reach no `distinct`."""
-    marked = applied.frame.withColumn(REFUSED, told)
+    marked = applied.frame.withColumn(REFUSED, errors)
     bad = F.col(REFUSED).isNotNull()
     one = F.coalesce(F.col(INDEX), F.lit(0)) == 0
     passed = F.when(bad, one).otherwise(F.col(PASS)) if applied.fans_out else F.col(PASS) | bad  # true where no record is dropped, so that nothing is filtered
@@ -153,7 +153,7 @@ def _as_rejects(refused: DataFrame, frame: DataFrame, names: Sequence[str]) -> D
     """Rejects with the columns of the frame that they come from, and `_error` as the last."""
     kept = [name for name in names if name != "_error"]
     schema = among(known(frame), kept)
-    return told(refused.select(*map(column, kept), "_error"), None if schema is None else schema.add("_error", "string"))
+    return with_schema(refused.select(*map(column, kept), "_error"), None if schema is None else schema.add("_error", "string"))
 
 
 def rejects(frame: DataFrame, category: Column | str, detail: Column, stage: str, trigger: Column | None = None) -> DataFrame:

@@ -78,5 +78,5 @@ class Correction:
         """Its parts by name, for lists and messages."""
         entry = self.written.entry
         change = {} if self.column is None else {"column": self.column, "from": self._written("from"), "to": self._written("to")}
-        told = {"reason": entry.reason, "author": entry.author, "ticket": entry.ticket}
-        return {"place": self.written.place, "key": dict(self.key), **({"retract": True} if self.column is None else change), **told}
+        origin = {"reason": entry.reason, "author": entry.author, "ticket": entry.ticket}
+        return {"place": self.written.place, "key": dict(self.key), **({"retract": True} if self.column is None else change), **origin}

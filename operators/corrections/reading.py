@@ -124,15 +124,15 @@ class _Reading:
         return encode_key(key, [key_type(self.types[name]) for name in self.key])
 
     def _key(self, written: WrittenCorrection) -> list[Any] | None:
-        given = written.entry.key
-        if not isinstance(given, Mapping):
-            given = {self.key[0]: given} if len(self.key) == 1 else {}
-        if set(given) != set(self.key):
-            lacking, more = [name for name in self.key if name not in given], [name for name in given if name not in self.key]
-            told = f"lacks {', '.join(map(repr, lacking))}" if lacking else f"has {', '.join(map(repr, more))}, which the node's key has not"
-            self._report(written, ("key",), "E481", f"the key of the correction {told}", f"write key: {{{', '.join(f'{name}: ...' for name in self.key)}}}")
+        key = written.entry.key
+        if not isinstance(key, Mapping):
+            key = {self.key[0]: key} if len(self.key) == 1 else {}
+        if set(key) != set(self.key):
+            lacking, more = [name for name in self.key if name not in key], [name for name in key if name not in self.key]
+            difference = f"lacks {', '.join(map(repr, lacking))}" if lacking else f"has {', '.join(map(repr, more))}, which the node's key has not"
+            self._report(written, ("key",), "E481", f"the key of the correction {difference}", f"write key: {{{', '.join(f'{name}: ...' for name in self.key)}}}")
             return None
-        found = [self._value(written, ("key", name), given[name], self.types[name]) for name in self.key]
+        found = [self._value(written, ("key", name), key[name], self.types[name]) for name in self.key]
         return None if any(value is _WRONG for value in found) else found
 
     def _cell(self, written: WrittenCorrection, name: str) -> tuple[Any, Any] | None:

@@ -108,10 +108,10 @@ def remarks(node: str, corrections: Sequence[Correction], states: Sequence[State
         if found:
             places = [one.written.place for one in found[:_MOST_NAMED]]
             more = f" and {len(found) - _MOST_NAMED:,} more" if len(found) > _MOST_NAMED else ""
-            yield f"W480: node '{node}': {_told(word, len(found))} ({', '.join(places)}{more})"
+            yield f"W480: node '{node}': {_in_words(word, len(found))} ({', '.join(places)}{more})"
 
 
-def _told(word: str, count: int) -> str:
+def _in_words(word: str, count: int) -> str:
     one = count == 1
     number = f"{count:,} correction{'' if one else 's'}"
     if word == CONFLICT:

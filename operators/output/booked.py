@@ -224,9 +224,9 @@ class BookedOutput(Output, Keyed):
         left = with_totals(self._differences(published, now), [one for _, one in self._sums])
         wrong = reduce(or_, (self._beyond(name, one) for name, one in self._sums))
         values_of = {name: F.when(wrong, F.lit(None)).otherwise(column(one.value)).cast(physical_type(self.output.data[name])) for name, one in self._sums}
-        told = left.withColumns({_WRONG: wrong, **values_of}).drop(*(made for _, one in self._sums for made in (*one.columns, one.value, f"{one.prefix}_n")))
-        refused = self._refused(told.where(_WRONG).select("_lookup").distinct())
-        return self._dated(self._as_rows(told.where(~F.col(_WRONG))), standing, values), refused
+        differences = left.withColumns({_WRONG: wrong, **values_of}).drop(*(made for _, one in self._sums for made in (*one.columns, one.value, f"{one.prefix}_n")))
+        refused = self._refused(differences.where(_WRONG).select("_lookup").distinct())
+        return self._dated(self._as_rows(differences.where(~F.col(_WRONG))), standing, values), refused
 
     @property
     def _sums(self) -> list[tuple[str, DecimalSum]]:
@@ -267,8 +267,8 @@ class BookedOutput(Output, Keyed):
 
     def _refused(self, lookups: DataFrame) -> DataFrame:
         """The rejects of input keys whose difference has too many digits."""
-        told = F.lit("the difference from what is published has too many digits")
-        rows = lookups.withColumns({"_key": F.col("_lookup"), "_sorted": F.lit(_BOOKED), "_error": error_text(OVERFLOW, told, f"output:{self.name}")})
+        message = F.lit("the difference from what is published has too many digits")
+        rows = lookups.withColumns({"_key": F.col("_lookup"), "_sorted": F.lit(_BOOKED), "_error": error_text(OVERFLOW, message, f"output:{self.name}")})
         return as_output(rows.withColumn("_key", reject_key()), self._names, self.output)
 
     def _as_rows(self, sums: DataFrame) -> DataFrame:

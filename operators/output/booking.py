@@ -105,8 +105,8 @@ def _report(binding: Binding, message: str, place: ConfigPath, help_text: str | 
 def _may_book(config: OutputConfig, projection: Projection, row: RowType, binding: Binding) -> bool:
     """Whether the output has a place for booked rows."""
     if config.primary_key:
-        told = "a booked row has the key of the row that it corrects, so the two cannot share a primary key"
-        return _report(binding, told, ("config", "primary_key"), "leave primary_key out: the table has a column _key of its own")
+        message = "a booked row has the key of the row that it corrects, so the two cannot share a primary key"
+        return _report(binding, message, ("config", "primary_key"), "leave primary_key out: the table has a column _key of its own")
     if formats.writer_type(config.type).echoes is not None and "interchange_from_doc" in config.options:
         return _report(binding, "a booked row belongs to no interchange", ("config", "options", "interchange_from_doc"), "write the interchange header out")
     return True
@@ -117,8 +117,8 @@ def _figures_known(closed: Closed, projection: Projection, program: Program | No
     shown, good = projection.data, True
     additive = [name for name, type_ in shown.items() if type_.kind in ADDITIVE]
     if not closed.figures:
-        told = f"of type int or decimal: {', '.join(additive)}" if additive else "no column is an int or a decimal"
-        return _report(binding, "a difference is booked of columns that add up, and 'figures' names none", ("config", "closed", "late"), told)
+        help_text = f"of type int or decimal: {', '.join(additive)}" if additive else "no column is an int or a decimal"
+        return _report(binding, "a difference is booked of columns that add up, and 'figures' names none", ("config", "closed", "late"), help_text)
     for at, name in enumerate(closed.figures):
         place = ("config", "closed", "figures", at)
         if name not in shown:
@@ -171,8 +171,8 @@ def _value(name: str, value: str | int | bool, shown: Schema, binding: Binding) 
 def _stays_open(booking: Booking, binding: Binding) -> bool:
     """Whether the period that is booked into is open, as far as its own columns tell."""
     if not booking.closed.reads & {*booking.into}:
-        told = ", ".join(sorted(booking.closed.reads))
-        return _report(binding, "'into' names no column that 'when' looks at", ("config", "closed", "into"), f"it looks at {told}" if told else "")
+        names = ", ".join(sorted(booking.closed.reads))
+        return _report(binding, "'into' names no column that 'when' looks at", ("config", "closed", "into"), f"it looks at {names}" if names else "")
     if booking.closed.reads_system or not booking.closed.reads <= {*booking.into}:
         return True  # the rows tell
     try:

@@ -105,8 +105,8 @@ class Times:
 
     def fingerprint(self) -> Mapping[str, Any]:
         """What decides about the history, for the node's fingerprint."""
-        told = {"key": list(self.key), "time": self.time, "recorded": self.recorded}
-        return {"history": told | ({} if self.deleted is None else {"deleted": self.deleted.normal_text()})}
+        columns = {"key": list(self.key), "time": self.time, "recorded": self.recorded}
+        return {"history": columns | ({} if self.deleted is None else {"deleted": self.deleted.normal_text()})}
 
 
 class HistoryOutput(Output, Keyed):
@@ -185,8 +185,8 @@ class HistoryOutput(Output, Keyed):
         bad = [] if failing is None else [self._refused(failing, error_text(_member("category"), _member("message"), self._stage))]
         time = F.lit(0) if self.times.time is None else column(self.times.time)
         if self.times.time is not None:
-            told = F.lit(f"{self.times.time} is null: nothing says from when the row holds")
-            bad.append(self._refused(frame.where(time.isNull()), error_text(NULL_TIME, told, self._stage)))
+            message = F.lit(f"{self.times.time} is null: nothing says from when the row holds")
+            bad.append(self._refused(frame.where(time.isNull()), error_text(NULL_TIME, message, self._stage)))
             frame = frame.where(time.isNotNull())
         rows = self.projected(frame, [column("_lookup"), time.alias(_TIME), ends.alias(_ENDS)])
         return rows.withColumn("_error", F.lit(None).cast("string")), united(*bad) if bad else None
@@ -228,9 +228,9 @@ class HistoryOutput(Output, Keyed):
             return F.when(F.lead("_lookup").over(in_order) == F.col("_lookup"), F.lead(_TIME).over(in_order))
 
         last = rows.withColumn(_PAIR, following()).where(F.col(_PAIR).isNull() | (F.col(_PAIR) != F.col(_TIME))).drop(_PAIR)
-        told = [name for name, source, _ in self.taken if source != self.times.time]
+        compared = [name for name, source, _ in self.taken if source != self.times.time]
         same = F.lag("_lookup").over(in_order).eqNullSafe(F.col("_lookup")) & F.lag(_ENDS).over(in_order).eqNullSafe(F.col(_ENDS))
-        for part in self._said(last, told):
+        for part in self._compared_parts(last, compared):
             same = same & F.lag(part).over(in_order).eqNullSafe(part)
         begins = last.withColumn(_PAIR, same).where(~F.col(_PAIR)).withColumn(_PAIR, following())
         versions = begins.where(~F.col(_ENDS))
@@ -243,7 +243,7 @@ class HistoryOutput(Output, Keyed):
         types = self.output.data
         return {name: F.lit(None).cast(physical_type(types[name])) for name in (RECORDED_FROM, RECORDED_TO) if name in self.times.names}
 
-    def _said(self, rows: DataFrame, names: Sequence[str]) -> list[Column]:
+    def _compared_parts(self, rows: DataFrame, names: Sequence[str]) -> list[Column]:
         """What rows say, as parts that compare exactly: columns, and the undeclared fields that are written."""
         return parts(rows, [*names, *(name for name in ("_widened",) if name in self.output.hidden)])
 
@@ -330,10 +330,10 @@ class HistoryOutput(Output, Keyed):
         alone = before is None
         origin = F.lit(b"") if before is None else _behind(F.col("_key"), F.length("_lookup") + before)
         both = united(live.withColumn(_PRIOR, F.lit(1)), fresh.withColumn(_PRIOR, F.lit(0))).withColumn(_INPUT, origin)
-        said = {f"__said{at}": part for at, part in enumerate(self._said(both, [name for name in self.output.data if name not in (begin, end, CURRENT)]))}
-        same = ["_lookup", *said]
-        spread = _spread(both.withColumns(said), "_lookup", _INPUT)
-        beside = Window.partitionBy(_BUCKET).orderBy(_HASH, "_lookup", _INPUT, *said, _PRIOR)
+        images = {f"__said{at}": part for at, part in enumerate(self._compared_parts(both, [name for name in self.output.data if name not in (begin, end, CURRENT)]))}
+        same = ["_lookup", *images]
+        spread = _spread(both.withColumns(images), "_lookup", _INPUT)
+        beside = Window.partitionBy(_BUCKET).orderBy(_HASH, "_lookup", _INPUT, *images, _PRIOR)
         marked = spread.withColumn(_PAIR, _alike(F.lag, [*same, _INPUT], beside) | _alike(F.lead, [*same, _INPUT], beside))
         if not alone:
             rest = marked.where(~F.col(_PAIR))

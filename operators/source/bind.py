@@ -70,8 +70,8 @@ def _corrections(spec: NodeSpec, config: SourceConfig, data: Schema, binding: Bi
     good = check_path(config.corrections.path, (*place, "path"), binding.problems.report_help, binding.settings)
     for at, name in enumerate(config.corrections.key):
         if name not in data or name in config.corrections.key[:at]:
-            told = f"there is no column '{name}'" if name not in data else f"'{name}' stands twice in the key"
-            binding.problems.report("E481", told, (*place, "key", at), help=binding.problems.similar(name, list(data)) if name not in data else None)
+            message = f"there is no column '{name}'" if name not in data else f"'{name}' stands twice in the key"
+            binding.problems.report("E481", message, (*place, "key", at), help=binding.problems.similar(name, list(data)) if name not in data else None)
             good = False
     if not good:
         return None
@@ -218,8 +218,8 @@ def _check_dataset(config: SourceConfig, report: Any) -> None:
     if config.on_unmapped.mode != "drop":
         report("E664", f"source '{config.name}' reads a dataset, whose own columns are no data; on_unmapped is 'drop'", ("config", "on_unmapped"), "declare the columns that are wanted")
     if config.merge.strategy not in ("changelog", "append"):
-        told = f"a dataset is a changelog, or appended to, and no '{config.merge.strategy}'"
-        report("E664", told, ("config", "merge"), "use merge: { primary_key: [...] }, or append where it takes no row back")
+        message = f"a dataset is a changelog, or appended to, and no '{config.merge.strategy}'"
+        report("E664", message, ("config", "merge"), "use merge: { primary_key: [...] }, or append where it takes no row back")
 
 
 def _check_address(transport: Rest, report: Any) -> None:
@@ -248,8 +248,8 @@ def _check_columns(config: SourceConfig, report: Any, problems: Problems) -> Non
             report("E213", f"column '{column.name}' is declared twice", ("config", "schema", index, "name"), "remove one, or rename it and give its name in the file as source_name")
         twin = next((other for other in config.schema_[:index] if (other.source_name or other.name) == (column.source_name or column.name)), None)
         if twin is not None and twin.name != column.name:
-            told = f"columns '{twin.name}' and '{column.name}' are one column of the file, '{column.source_name or column.name}'"
-            report("E227", told, ("config", "schema", index, "source_name" if column.source_name else "name"), "give each its own source_name")
+            message = f"columns '{twin.name}' and '{column.name}' are one column of the file, '{column.source_name or column.name}'"
+            report("E227", message, ("config", "schema", index, "source_name" if column.source_name else "name"), "give each its own source_name")
         if is_reserved(column.name):
             report("E214", f"'{column.name}' is a name that changelogs use themselves", ("config", "schema", index, "name"), "rename the column in the file, or leave it out")
     for field, code, place in _named_fields(config):

@@ -109,9 +109,9 @@ class CellCorrections:
         wrong = {name: text for name, text in fields.items() if text and not batch.column(name)[records.at[index]].is_valid}
         if not wrong:
             return None
-        told = {**records.fields[index], **{name: None if value is None else cell_text(value) for name, value in corrected.items()}}
+        texts = {**records.fields[index], **{name: None if value is None else cell_text(value) for name, value in corrected.items()}}
         detail = "; ".join(f"column '{name}': cannot read {text!r} as {self.types.get(name, 'its type')}" for name, text in wrong.items())
-        return Reject(COERCION, detail, told).json()
+        return Reject(COERCION, detail, texts).json()
 
 
 @dataclass(frozen=True, slots=True)

@@ -231,8 +231,8 @@ def _of_dataset(value: Any) -> Any:
     columns, op = value.get("schema", value.get("schema_")), merge.get("op") if isinstance(merge, dict) and merge.get("ops") is None else None
     if op is not None and isinstance(columns, list) and op not in (one.get("name") if isinstance(one, dict) else getattr(one, "name", None) for one in columns):
         columns = [*columns, {"name": op, "type": "int"}]
-    told = {name: one for name, one in value.items() if name != "schema_"}
-    return {"on_unmapped": "drop", **told, "merge": merge, "schema": columns}
+    settings = {name: one for name, one in value.items() if name != "schema_"}
+    return {"on_unmapped": "drop", **settings, "merge": merge, "schema": columns}
 
 
 def _as_list(value: Any) -> Any:
@@ -344,8 +344,8 @@ class SourceConfig(Strict):
     @property
     def feed(self) -> str | None:
         """The format of the change feed whose messages the records are; None for plain records."""
-        told = self.options.get("cdc") if self.type == "json" else None
-        return told if isinstance(told, str) else told.get("format") if isinstance(told, dict) else None
+        cdc = self.options.get("cdc") if self.type == "json" else None
+        return cdc if isinstance(cdc, str) else cdc.get("format") if isinstance(cdc, dict) else None
 
     @property
     def marks(self) -> bool:

@@ -11,8 +11,8 @@ import orjson
 
 def greatest(text: str) -> Any:
     """The greatest value of a cursor, out of what the ledger keeps of it."""
-    told = orjson.loads(text)
-    kind, value = told["kind"], told["value"]
+    stored = orjson.loads(text)
+    kind, value = stored["kind"], stored["value"]
     if kind == "datetime":
         return datetime.fromisoformat(value)
     if kind == "date":

@@ -82,8 +82,8 @@ def _check_cursor(config: SourceConfig, report: Report, binding: Binding, kind: 
         return
     _check_overlap(config, step, report)
     if step == "time" and not merge.overlap:
-        told = f"source '{config.name}' reads on from the greatest '{merge.cursor}' without an overlap: rows that become visible later, with an earlier time, are never read"
-        binding.problems.warn("W601", told, place, help="overlap: 15m asks for the last quarter of an hour again; rows that are known change nothing")
+        message = f"source '{config.name}' reads on from the greatest '{merge.cursor}' without an overlap: rows that become visible later, with an earlier time, are never read"
+        binding.problems.warn("W601", message, place, help="overlap: 15m asks for the last quarter of an hour again; rows that are known change nothing")
 
 
 def _check_overlap(config: SourceConfig, step: str, report: Report) -> None:

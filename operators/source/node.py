@@ -218,11 +218,11 @@ class SourceNode(BoundNode):
         """What the merge strategy reads beside the key, in words."""
         merge, feed = self.config.merge, self.config.feed
         scope = merge.scope.path if isinstance(merge.scope, ScopePath) else ", ".join(merge.scope or ())
-        told = [f"messages of {feed}"] if feed else []
-        told += [f"groups {', '.join(merge.ops)}"] if merge.ops else []
-        told += [f"newest {', '.join(merge.version_field)}"] if merge.version_field else []
-        told += [f"scope {scope}"] if scope else []
-        return "".join(f"; {one}" for one in told)
+        parts = [f"messages of {feed}"] if feed else []
+        parts += [f"groups {', '.join(merge.ops)}"] if merge.ops else []
+        parts += [f"newest {', '.join(merge.version_field)}"] if merge.version_field else []
+        parts += [f"scope {scope}"] if scope else []
+        return "".join(f"; {one}" for one in parts)
 
     @property
     def ask(self) -> Ask:
@@ -276,10 +276,10 @@ def _drop_unset(fingerprint: dict[str, Any]) -> None:
 
 def make_reader(config: SourceConfig, settings: PipelineSettings) -> Any:
     """The reader that a source's configuration asks for. Raises storage.formats.OptionError and KeyError (unknown format)."""
-    told = config.merge.scope.names if isinstance(config.merge.scope, ScopePath) else ()
+    filled = config.merge.scope.names if isinstance(config.merge.scope, ScopePath) else ()
     plan = formats.ReadPlan(
         declared=tuple(
-            formats.Column(column.source_name or column.name, column.declared, required=not (column.optional or column.name in told), declared=column.name, path=keys_of(column.path or ""))
+            formats.Column(column.source_name or column.name, column.declared, required=not (column.optional or column.name in filled), declared=column.name, path=keys_of(column.path or ""))
             for column in config.schema_
         ),
         on_unmapped=config.on_unmapped.mode,

@@ -86,8 +86,8 @@ class FileReader:
     def undeclared(self, record: FileRecord) -> FileRecord:
         """The record with the columns of its file that the schema does not name, and the columns that its path fills. Raises InputError."""
         columns = undeclared_columns(self.reader, self.path(record), record.path)
-        told = replace(record, undeclared=tuple((column.name, column.type) for column in columns))
-        return told if self.scope is None else replace(told, filled=self._lacking(record, self.scope))
+        described = replace(record, undeclared=tuple((column.name, column.type) for column in columns))
+        return described if self.scope is None else replace(described, filled=self._lacking(record, self.scope))
 
     def cell_order(self, record: FileRecord) -> tuple[str, ...]:
         """The names of the columns of a file as the cells of each record follow each other. Only for delimited formats. Raises InputError."""
@@ -104,7 +104,7 @@ class FileReader:
 
     def _lacking(self, record: FileRecord, scope: ScopePattern) -> tuple[str, ...]:
         """The columns that a pattern of paths names and the file lacks. Raises InputError for a path that does not fit."""
-        scope.told(record.path)
+        scope.checked_values(record.path)
         if not scope.types:
             return ()
         plan = self.reader.plan
@@ -178,7 +178,7 @@ class FileReader:
         """The columns that the path of a file fills, with their texts and types, as JSON; empty for none."""
         if self.scope is None or not record.filled:
             return ""
-        texts = self.scope.told(record.path)
+        texts = self.scope.checked_values(record.path)
         return canonical([[name, texts[name], self.scope.types[name]] for name in record.filled])
 
     def continues(self, part: Part) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from changelog.frames import any_of, chosen, mapped, told, united
+from changelog.frames import any_of, chosen, mapped, united, with_schema
 from changelog.lazy_imports import F, pa, pc
 from changelog.ops import Op
 from cxl.types.types import Schema
@@ -67,7 +67,7 @@ class Redeclared:
         """Return the columns to read in addition to the source's present ones."""
         return {name for name, _ in self.went} | ({WIDENED} if self.came else set())
 
-    def told(self, record: FileRecord, source: SourceNode) -> FileRecord:
+    def redeclared(self, record: FileRecord, source: SourceNode) -> FileRecord:
         """The record of a file that is gone or was overwritten, with the undeclared columns that its rows have now."""
         came, type_ = {column.name for column in self.came}, source.reader().undeclared_type
         stays = {name: kind for name, kind in record.undeclared if name not in came}
@@ -115,8 +115,8 @@ def _moved(source: SourceNode, rows: DataFrame, change: Redeclared, cause: str) 
     schema = pa.schema([(name, kinds[name]) for name in ("_op", "_key", "_cause", *shape.columns)])
     work = _Work(shape, change, schema, reader.plan.date_formats, cause, typed=reader.undeclared_type == "any")
     taken = dict.fromkeys(["_key", *shape.columns, *sorted(change.columns())])
-    told_schema = from_arrow_schema(schema)
-    moved = told(mapped(chosen(rows.where(F.col("_error").isNull()), list(taken)), work, told_schema), told_schema)
+    spark_schema = from_arrow_schema(schema)
+    moved = with_schema(mapped(chosen(rows.where(F.col("_error").isNull()), list(taken)), work, spark_schema), spark_schema)
     rejected = F.col("_error").isNotNull()
     return moved.withColumn("_key", F.when(rejected, place_key() if shape.keyed else F.concat("_key", F.lit(b"!"))).otherwise(F.col("_key")))
 

@@ -42,7 +42,7 @@ class ScopePattern:
         found = self._expression.fullmatch("/".join(parts[-count:])) if len(parts) >= count else None
         return None if found is None else dict(zip(self.names, found.groups(), strict=True))
 
-    def told(self, path: str) -> dict[str, str]:
+    def checked_values(self, path: str) -> dict[str, str]:
         """The values that a path tells. Raises InputError for a path that does not fit, and for a value that is not of its column's type."""
         found = self.values(path)
         if found is None:
@@ -54,7 +54,7 @@ class ScopePattern:
 
     def typed(self, path: str) -> dict[str, pa.Scalar]:
         """The values of the columns that the pattern names."""
-        found = self.told(path)
+        found = self.checked_values(path)
         return {name: _typed(found[name], kind) for name, kind in self.types.items()}
 
     def scope(self, path: str) -> bytes | None:

@@ -121,17 +121,17 @@ class UniqueKeys:
         null = [name for name in self.names if wrong[name] is None]
         if null:
             shown = f"column{'s' if len(null) > 1 else ''} {', '.join(null)}"
-            told = f"{'are' if len(null) > 1 else 'is'} null" if records == 1 else f"{'are' if len(null) > 1 else 'is'} null in {records} records"
+            fault = f"{'are' if len(null) > 1 else 'is'} null" if records == 1 else f"{'are' if len(null) > 1 else 'is'} null in {records} records"
             way = "fill the column, name another primary_key"
         else:
-            shown, told = ", ".join(f"{name}={wrong[name]}" for name in self.names), f"stands for {records} records"
+            shown, fault = ", ".join(f"{name}={wrong[name]}" for name in self.names), f"stands for {records} records"
             way = "name columns that are unique together as primary_key"
             if not (self.request.source.versioned or self.request.config.asks):
                 way += ", take merge strategy upsert, where the last record of a key counts"
         paths = {record.stored: record.path for record in self.request.changes.now}
         where = ", ".join(f"{paths.get(file, file)} row {row}" for file, row in places if row is not None)
         place = f" ({where})" if where else ""
-        return InputChanged(f"the primary key {shown} {told}{place}", help=f"{way}, mend the file, or leave primary_key out (strategy append, where records only come)")
+        return InputChanged(f"the primary key {shown} {fault}{place}", help=f"{way}, mend the file, or leave primary_key out (strategy append, where records only come)")
 
 
 def _runs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

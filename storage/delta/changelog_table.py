@@ -19,7 +19,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.schema import Field, Schema
 
 from changelog.columns import CAUSE, EPOCH, ERROR, KEY, OP, column
-from changelog.frames import told
+from changelog.frames import with_schema
 from changelog.lazy_imports import F, pa
 from changelog.ops import NEGATIVE
 from changelog.rows import TaskRows
@@ -195,7 +195,7 @@ class ChangelogTable:
             write_made_rows(table, data, Storing.of(table.schema().fields, placements), epoch, self._once(self._signed(epoch)))
         else:
             storing, others = Storing.as_stored(table.schema().fields), [field for field in table.schema().fields if field.name != EPOCH]
-            made = told(data.select(*stored_columns(others, placements, {})), spark_schema(pa.schema([field for field in storing.fields if field.name != EPOCH])))
+            made = with_schema(data.select(*stored_columns(others, placements, {})), spark_schema(pa.schema([field for field in storing.fields if field.name != EPOCH])))
             write_made_rows(table, TaskRows(made, iter), storing, epoch, self._once(self._signed(epoch)))
 
     # -- reading
@@ -216,7 +216,7 @@ class ChangelogTable:
             frame = frame.where(F.col(EPOCH).between(*epochs))
         if at is not None:
             frame = frame.where(F.col(EPOCH) <= at)
-        return told(frame.select(*map(logical_column, placements)), spark_schema(pa.schema([where.column.remove_metadata() for where in placements])))
+        return with_schema(frame.select(*map(logical_column, placements)), spark_schema(pa.schema([where.column.remove_metadata() for where in placements])))
 
     def read_arrow(self, *, epochs: tuple[int, int] | None = None, at: int | None = None) -> pa.Table:
         """Return the same rows as `read` on the driver, without an engine. For small tables and for commands that only read."""

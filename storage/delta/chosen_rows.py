@@ -223,8 +223,8 @@ def blank_columns(table: DeltaTable, names: Collection[str]) -> frozenset[str]:
 def _has_none(metadata: Any, place: int) -> bool:
     """Return whether the statistics of a file say that a column has only nulls."""
     groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
-    told = [(group.column(place).statistics, group.num_rows) for group in groups]
-    return all(found is not None and found.has_null_count and found.null_count == rows for found, rows in told)
+    statistics = [(group.column(place).statistics, group.num_rows) for group in groups]
+    return all(found is not None and found.has_null_count and found.null_count == rows for found, rows in statistics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +279,7 @@ def _bounds(content: Any, names: Sequence[str]) -> dict[str, tuple[Any, Any]]:
     metadata, found = pq.read_metadata(content), dict[str, tuple[Any, Any]]()
     places = {metadata.schema.column(at).path: at for at in range(metadata.num_columns)}
     for name in (name for name in names if name in places):
-        told = [metadata.row_group(group).column(places[name]).statistics for group in range(metadata.num_row_groups)]
-        if told and all(one is not None and one.has_min_max for one in told):
-            found[name] = min(one.min for one in told), max(one.max for one in told)
+        statistics = [metadata.row_group(group).column(places[name]).statistics for group in range(metadata.num_row_groups)]
+        if statistics and all(one is not None and one.has_min_max for one in statistics):
+            found[name] = min(one.min for one in statistics), max(one.max for one in statistics)
     return found

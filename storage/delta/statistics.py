@@ -81,8 +81,8 @@ class TableStatistics:
             return {}
         with storing(self.uri):
             rows = scanned(self.table, [OP, CAUSE], Within(EPOCH, epoch, epoch))
-        told = rows.filter(pc.not_equal(rows.column(OP), int(Op.CORRECT_FROM))).column(CAUSE).value_counts().to_pylist()
-        return {entry["values"]: entry["counts"] for entry in sorted(told, key=lambda entry: (-entry["counts"], entry["values"]))}
+        counts = rows.filter(pc.not_equal(rows.column(OP), int(Op.CORRECT_FROM))).column(CAUSE).value_counts().to_pylist()
+        return {entry["values"]: entry["counts"] for entry in sorted(counts, key=lambda entry: (-entry["counts"], entry["values"]))}
 
     def accepted_counts(self, epoch: int) -> dict[Op, int] | None:
         """Return the `counts` of an epoch without rejects. None where the epoch may have rejects, or where the log leaves it open. Reads no rows."""

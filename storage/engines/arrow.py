@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from weakref import finalize
 
 from changelog.columns import column
-from changelog.frames import told
+from changelog.frames import with_schema
 from changelog.lazy_imports import F, pa
 from storage.durable import undoing
 from storage.engines.plain_paths import engine_uri
@@ -75,11 +75,11 @@ def _without_dictionaries(table: pa.Table) -> pa.Table:
 
 def frame_of(session: Any, table: pa.Table) -> DataFrame:
     """Return a DataFrame of a table with at least one row. Its schema is known, so the engine need not be asked for it."""
-    given = _without_dictionaries(table)
-    schema = spark_schema(given.schema)
-    if given.nbytes < INLINE_BYTES and type(session).__module__.startswith("pyspark.sql.connect"):
-        return told(_inline(session, given, schema), schema)
-    return told(session.createDataFrame(given), schema)
+    plain = _without_dictionaries(table)
+    schema = spark_schema(plain.schema)
+    if plain.nbytes < INLINE_BYTES and type(session).__module__.startswith("pyspark.sql.connect"):
+        return with_schema(_inline(session, plain, schema), schema)
+    return with_schema(session.createDataFrame(plain), schema)
 
 
 def _inline(session: Any, table: pa.Table, schema: StructType) -> DataFrame:
@@ -103,18 +103,18 @@ def frame_from_file(session: Callable[[], SparkSession], table: pa.Table, folder
     """
     import pyarrow.parquet as pq
 
-    given = _without_dictionaries(table)
-    typed = [at for at, kind in enumerate(given.schema.types) if not pa.types.is_null(kind)]  # a file has no column of nothing but nulls
+    plain = _without_dictionaries(table)
+    typed = [at for at, kind in enumerate(plain.schema.types) if not pa.types.is_null(kind)]  # a file has no column of nothing but nulls
     if not typed:
         return None
     handle, path = tempfile.mkstemp(prefix="errata-rows-", suffix=".parquet", dir=folder or files_folder())
     with undoing(partial(_remove, path)):
         with os.fdopen(handle, "wb") as file:
-            pq.write_table(given.select(typed).rename_columns([f"c{at}" for at in typed]), file, compression="none", write_statistics=False)  # statistics leave NaN out
+            pq.write_table(plain.select(typed).rename_columns([f"c{at}" for at in typed]), file, compression="none", write_statistics=False)  # statistics leave NaN out
         read = session().read.parquet(engine_uri(path))
     finalize(cast("Any", read)._plan, _remove, path)  # noqa: SLF001  # every frame made from this one refers to its plan
-    columns = (F.col(f"c{at}") if at in typed else F.lit(None) for at in range(given.num_columns))
-    return told(read.select(*(one.alias(name) for one, name in zip(columns, given.column_names, strict=True))), spark_schema(given.schema))
+    columns = (F.col(f"c{at}") if at in typed else F.lit(None) for at in range(plain.num_columns))
+    return with_schema(read.select(*(one.alias(name) for one, name in zip(columns, plain.column_names, strict=True))), spark_schema(plain.schema))
 
 
 def _remove(path: str) -> None:

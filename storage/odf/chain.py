@@ -131,9 +131,9 @@ class _Walk:
         if str(sha3_of(data)) != name:
             raise damaged(self.place, f"block {name} has another content than its name says")
         try:
-            told = read_block(data)
-            previous = None if "prev_block_hash" not in told else str(Multihash.of(told["prev_block_hash"]))
-            return Block(name, told["sequence_number"], told["system_time"], previous, told["event"])
+            content = read_block(data)
+            previous = None if "prev_block_hash" not in content else str(Multihash.of(content["prev_block_hash"]))
+            return Block(name, content["sequence_number"], content["system_time"], previous, content["event"])
         except (DamagedBuffer, ValueError) as wrong:
             raise damaged(self.place, f"block {name}: {wrong}") from wrong
         except KeyError as missing:

@@ -71,8 +71,8 @@ class DatasetFolder:
 
     def add_block(self, number: int, previous: str | None, moment: datetime, event: tuple[str, Any]) -> str:
         """Write a block and return its hash. It is part of the dataset once the head leads to it."""
-        told = {} if previous is None else {"prev_block_hash": Multihash.parse(previous).content}
-        content = encoded_block({"system_time": moment, **told, "sequence_number": number, "event": event})
+        link = {} if previous is None else {"prev_block_hash": Multihash.parse(previous).content}
+        content = encoded_block({"system_time": moment, **link, "sequence_number": number, "event": event})
         name = str(sha3_of(content))
         self._write(f"blocks/{name}", content)
         return name

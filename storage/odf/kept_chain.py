@@ -17,22 +17,22 @@ __all__ = ["kept", "kept_text"]
 def kept_text(chain: Chain) -> str:
     """A chain as text. Of its schema the block is kept that set it."""
     moments = {name: None if moment is None else moment.isoformat() for name, moment in (("watermark", chain.watermark), ("begun", chain.begun))}
-    told = {
+    content = {
         "head": chain.head, "number": chain.number, "identity": chain.identity.hex(), "system_time": chain.system_time.isoformat(), "vocabulary": chain.vocabulary.names,
         "schema_block": chain.schema_block, "source_state": chain.source_state, **moments, "slices": [[one.name, one.size, one.start, one.end] for one in chain.slices],
     }  # fmt: skip
-    return json.dumps(told)
+    return json.dumps(content)
 
 
 def kept(text: str | bytes) -> Chain | None:
     """The chain of a text; None where the text is none of a chain."""
     try:
-        told = json.loads(text)
-        slices = [Slice(*one) for one in told["slices"]]
-        watermark, begun = (None if told[name] is None else datetime.fromisoformat(told[name]) for name in ("watermark", "begun"))
+        content = json.loads(text)
+        slices = [Slice(*one) for one in content["slices"]]
+        watermark, begun = (None if content[name] is None else datetime.fromisoformat(content[name]) for name in ("watermark", "begun"))
         return Chain(
-            told["head"], told["number"], bytes.fromhex(told["identity"]), datetime.fromisoformat(told["system_time"]), Vocabulary(*told["vocabulary"]), slices=slices,
-            watermark=watermark, source_state=told["source_state"], begun=begun, schema_block=told["schema_block"],
+            content["head"], content["number"], bytes.fromhex(content["identity"]), datetime.fromisoformat(content["system_time"]), Vocabulary(*content["vocabulary"]), slices=slices,
+            watermark=watermark, source_state=content["source_state"], begun=begun, schema_block=content["schema_block"],
         )  # fmt: skip
     except (ValueError, KeyError, TypeError):
         return None

@@ -95,10 +95,10 @@ def _flattened(values: pa.Array, valid: pa.Array | None) -> Iterator[pa.Array]:
 
 
 def _hash_of_type(type_: pa.DataType) -> Any:
-    return hashlib.sha3_256(_told(type_))
+    return hashlib.sha3_256(_type_bytes(type_))
 
 
-def _told(type_: pa.DataType) -> bytes:
+def _type_bytes(type_: pa.DataType) -> bytes:
     """The bytes of a type that are hashed."""
     plain = _plain_type(type_)
     for kinds, tell in _TYPES:
@@ -134,7 +134,7 @@ _TYPES: Final[Sequence[tuple[Sequence[str], Callable[[pa.DataType], bytes]]]] = 
     (("timestamp",), lambda one: _numbered(_TIMESTAMP, _unit(one), _zone(one))),
     (("binary", "large_binary", "binary_view", "fixed_size_binary"), lambda one: _numbered(_BINARY)),
     (("string", "large_string", "string_view"), lambda one: _numbered(_TEXT)),
-    (_LISTS, lambda one: _numbered(_LIST, _told(one.value_type))),
+    (_LISTS, lambda one: _numbered(_LIST, _type_bytes(one.value_type))),
 )
 
 

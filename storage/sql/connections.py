@@ -159,17 +159,17 @@ class Connection:
         return self.environment[name]
 
     def _password(self) -> Secret | None:
-        given = self.password
-        if given is None:
+        password = self.password
+        if password is None:
             return None
-        if given.startswith("env:"):
-            return Secret(self._variable(given))
-        path = self.folder / given.removeprefix("file:")
+        if password.startswith("env:"):
+            return Secret(self._variable(password))
+        path = self.folder / password.removeprefix("file:")
         try:
             return Secret(path.read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r"))
         except (OSError, UnicodeDecodeError) as error:
-            told = error.strerror if isinstance(error, OSError) else "it is no text"
-            raise ConnectionFault("E602", f"connection '{self.name}' takes its password from the file {path}, which cannot be read: {told}") from None
+            reason = error.strerror if isinstance(error, OSError) else "it is no text"
+            raise ConnectionFault("E602", f"connection '{self.name}' takes its password from the file {path}, which cannot be read: {reason}") from None
 
     def _file(self, kind: str, rest: str) -> Path:
         path = rest.removeprefix("//") if not rest.startswith("///") else rest[2:]
@@ -185,8 +185,8 @@ class Connection:
         except ValueError:
             raise ConnectionFault("E600", f"the url of connection '{self.name}' cannot be read", f"write {kind}://user@host:port/database") from None
         if _cut_short(parts):
-            told = f"the url of connection '{self.name}' has a '/', '?' or '#' in its user or password"
-            raise ConnectionFault("E600", told, "write %2F, %3F or %23 for it, or name the password by password: env:NAME")
+            message = f"the url of connection '{self.name}' has a '/', '?' or '#' in its user or password"
+            raise ConnectionFault("E600", message, "write %2F, %3F or %23 for it, or name the password by password: env:NAME")
         info = parts.netloc.rpartition("@")[0]
         user, colon, inside = info.partition(":")
         password = self._password() or (Secret(unquote(inside)) if colon else None)

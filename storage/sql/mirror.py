@@ -187,8 +187,8 @@ class _Target:
         except DatabaseError as error:
             if error.trouble in ("moment", "busy"):
                 raise
-            told = f"the columns of {self.given.table.shown} cannot be altered: {error.reason}"
-            raise CannotHold("E616", told, "drop what needs the column, such as a view, run again, and make it anew") from None
+            message = f"the columns of {self.given.table.shown} cannot be altered: {error.reason}"
+            raise CannotHold("E616", message, "drop what needs the column, such as a view, run again, and make it anew") from None
         return "empty"
 
     # -- all rows

@@ -83,7 +83,7 @@ class PostgresSession(Session):
                     yield _loaded(batch, columns)
                     maker.rows += batch.num_rows
 
-        with translating(self.connection), self._database.cursor() as cursor, maker.told():
+        with translating(self.connection), self._database.cursor() as cursor, maker.raising():
             copy(cursor, pa.RecordBatchReader.from_batches(_loaded(first, columns).schema, sent()))
         return maker.rows
 
@@ -127,7 +127,7 @@ class _Maker:
             yield
 
     @contextmanager
-    def told(self) -> Iterator[None]:
+    def raising(self) -> Iterator[None]:
         """Raise what stopped the maker in place of what the driver makes of it."""
         with ExitStack() as stack:
             stack.push(self._tell)

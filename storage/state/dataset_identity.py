@@ -39,10 +39,10 @@ def identity_of(state: State, node: str) -> bytes:
 def exported_nodes(state: State) -> dict[str, str]:
     """The nodes that were exported as datasets, each with the identity as text; of a file that is damaged an empty one. Raises StorageError."""
     folder = folder_at(_folder(state), state.connection)
-    return {name.removesuffix(".json"): _told(folder.read(name)) for name in folder.names() if name.endswith(".json")}
+    return {name.removesuffix(".json"): _identity_in(folder.read(name)) for name in folder.names() if name.endswith(".json")}
 
 
-def _told(content: bytes) -> str:
+def _identity_in(content: bytes) -> str:
     try:
         return str(json.loads(content)["dataset_id"])
     except (ValueError, KeyError, TypeError):
@@ -85,9 +85,9 @@ def _make(place: Place) -> None:
 def _write(place: Place) -> None:
     key = import_module("cryptography.hazmat.primitives.asymmetric.ed25519").Ed25519PrivateKey.generate()
     public = key.public_key().public_bytes_raw()
-    told = {"dataset_id": dataset_id(varint(ED25519_PUBLIC) + public), "public_key": public.hex(), "private_key": key.private_bytes_raw().hex()}
+    identity = {"dataset_id": dataset_id(varint(ED25519_PUBLIC) + public), "public_key": public.hex(), "private_key": key.private_bytes_raw().hex()}
     store = store_of(place)
     staged = store.staging(place)
     staged.touch(mode=0o600)
-    staged.write_text(f"{json.dumps(told, indent=2)}\n")
+    staged.write_text(f"{json.dumps(identity, indent=2)}\n")
     store.publish(staged, place, first=True)

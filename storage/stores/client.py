@@ -248,8 +248,8 @@ class Bucket:
         except ConnectionFault as fault:
             raise StoreFailed(self.root, str(fault)) from None
         if str(config.get("endpoint", "")).startswith("http://") and not self.connection.plain_http:
-            told = f"the endpoint {config['endpoint']} of connection '{self.connection.name}' is without encryption, which has to be allowed: allow_http = true"
-            raise StoreFailed(self.root, told)
+            message = f"the endpoint {config['endpoint']} of connection '{self.connection.name}' is without encryption, which has to be allowed: allow_http = true"
+            raise StoreFailed(self.root, message)
         return _client(self, tuple(sorted(config.items())), fresh=fresh)
 
 

@@ -142,8 +142,8 @@ class StoreConnection:
             try:
                 return path.read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
             except (OSError, UnicodeDecodeError) as error:
-                told = error.strerror if isinstance(error, OSError) else "it is no text"
-                raise ConnectionFault("E602", f"connection '{self.name}' takes '{key}' from the file {path}, which cannot be read: {told}") from None
+                reason = error.strerror if isinstance(error, OSError) else "it is no text"
+                raise ConnectionFault("E602", f"connection '{self.name}' takes '{key}' from the file {path}, which cannot be read: {reason}") from None
         return text
 
 

@@ -188,8 +188,8 @@ def _commit(console: Console, pipeline: "Pipeline", call: _Call, engine: EngineO
         options = RunOptions(engine=engine, reopen=words["reopen"], wait=words["wait"], listener=listener, execution_id=console.execution_id)
         if call.action == "retry":
             result = pipeline.dlq_retry(call.names[0], options, words["reason"], words["author"])
-            if result.exit_code == Exit.REJECTED and (told := _still_out(pipeline, call.names[0])):
-                console.note(told, level="warn")
+            if result.exit_code == Exit.REJECTED and (warning := _still_out(pipeline, call.names[0])):
+                console.note(warning, level="warn")
         else:
             decision = LetterDecision(cast("Any", call.action), words["reason"], words["author"], words["assignee"] or "")
             result = pipeline.dlq_decide(call.choice, decision, options)

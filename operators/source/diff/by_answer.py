@@ -224,8 +224,8 @@ def _warn_of_changed(one: AnswerRows, numbered: DataFrame, stood: DataFrame) -> 
     new = numbered.where(F.col("_error").isNull()).select("_key", image_hash(numbered, names).alias("__is"))
     count = request.engine.to_arrow(new.join(old, "_key").where(F.col("__was") != F.col("__is")).agg(F.count(F.lit(1)).alias("n"))).column("n")[0].as_py()
     if count:
-        told = "a record of a known key has other values" if count == 1 else f"{count:,} records of known keys have other values"
-        request.warn(f"source '{request.source.name}': {told}: under 'merge: {request.config.merge.strategy}' they stay as they were first read")
+        message = "a record of a known key has other values" if count == 1 else f"{count:,} records of known keys have other values"
+        request.warn(f"source '{request.source.name}': {message}: under 'merge: {request.config.merge.strategy}' they stay as they were first read")
 
 
 def _repaired(one: AnswerRows, stood: DataFrame, numbered: DataFrame) -> DataFrame:
@@ -309,10 +309,10 @@ def _events(one: AnswerRows, marks: Marks) -> Delivery:
     fresh, known = _unread(one, _in_order(one, _in_sequence(one)))
     keyed = fresh.withColumn("_key", key_column([(column(name), kind) for name, kind in request.source.identity]))
 
-    def told(request: IngestRequest, rows: DataFrame) -> DataFrame:
+    def with_places(request: IngestRequest, rows: DataFrame) -> DataFrame:
         return marks(request, rows).withColumns({"_file": F.col(DIGEST), "_row": F.col(NTH)})
 
-    placed = events_of(request, keyed, told).withColumns({"__anchor": F.lit(one.record.stored), "__turn": F.lit(request.epoch).cast("bigint")})
+    placed = events_of(request, keyed, with_places).withColumns({"__anchor": F.lit(one.record.stored), "__turn": F.lit(request.epoch).cast("bigint")})
     return Delivery(request, placed, (one.record,), None if known.new_count is None else 2 * known.new_count, known)
 
 
@@ -329,11 +329,11 @@ def _unread(one: AnswerRows, rows: DataFrame) -> tuple[DataFrame, KnownRecords]:
     """The records that the last answer did not have, and what is to be remembered of this one."""
     request, engine = one.request, one.request.engine
     whose = key_column([(column(name), kind) for name, kind in request.source.identity])
-    told = rows.withColumns({DIGEST: F.sha2(F.concat(F.col("__sequence"), F.coalesce(F.col("_error"), F.lit(""))), 256), WHOSE: whose})
+    digested = rows.withColumns({DIGEST: F.sha2(F.concat(F.col("__sequence"), F.coalesce(F.col("_error"), F.lit(""))), 256), WHOSE: whose})
     again = F.lit(True) if request.config.merge.cursor is None else _may_come_again(one)
     alone = request.rebuilt or request.prior is None
-    known = KnownRecords.of(told, again, None if alone else request.memory, engine)
-    fresh = known.unread(told)
+    known = KnownRecords.of(digested, again, None if alone else request.memory, engine)
+    fresh = known.unread(digested)
     return (engine.from_arrow(engine.to_arrow(fresh)) if engine.limits.are_small(known.new_count) else fresh), known
 
 

@@ -99,10 +99,10 @@ def _file(request: IngestRequest, part: Part) -> _File:
     chunks = None if request.files.shape.riders else request.files.chunks(record, None if known is None else known.known, by_record=True)  # a record that is rolled back leaves the epoch that read it
     if chunks is None:
         return _File(replace(part, record=record))
-    told = replace(record, rows=chunks.records)
+    counted = replace(record, rows=chunks.records)
     if known is None:
-        return _File(replace(part, record=told, ranges=chunks.ranges()), chunks)
-    return _changed_chunks(request, replace(part, record=told), chunks, known)
+        return _File(replace(part, record=counted, ranges=chunks.ranges()), chunks)
+    return _changed_chunks(request, replace(part, record=counted), chunks, known)
 
 
 def _changed_chunks(request: IngestRequest, part: Part, chunks: ContentChunks, known: ChunkList) -> _File:
@@ -227,7 +227,7 @@ def _compared(request: IngestRequest, stood: PriorRows, found: Sequence[_File], 
     difference = _difference(request, stood, found, fresh, made.bound)
     if difference is None:
         return None
-    changed, partly = _told(request, difference)
+    changed, partly = _op_rows(request, difference)
     rows = changed.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(request.fresh_cause)).otherwise(F.col("_cause")))
     records = tuple(record.partly() if record.label in partly else record for record in made.files)
     spans = {label: spans for label, spans in difference.spans.items() if label not in partly}
@@ -241,8 +241,8 @@ def _compared_here(request: IngestRequest, old: pa.Table, found: Sequence[_File]
         return None
     compared = list(dict.fromkeys([*request.compared(), "_file"]))
     stayed, now = unchanged(old, new, compared)
-    told = pl.DataFrame({"_order": new.column("_order"), "_row": new.column("_row")})
-    stay = told[now].with_columns(__at=pl.Series(old.column("_epoch"))[stayed], __stored=pl.Series(old.column("_row"))[stayed])
+    positions = pl.DataFrame({"_order": new.column("_order"), "_row": new.column("_row")})
+    stay = positions[now].with_columns(__at=pl.Series(old.column("_epoch"))[stayed], __stored=pl.Series(old.column("_row"))[stayed])
     old, new = (rows.filter(pa.array(_all_but(places, rows.num_rows))) for rows, places in ((old, stayed), (new, now)))
     was, is_ = numbered(old, new, compared)
     before = pl.DataFrame({"__k": old.column("_key"), "__h": was, "__at": old.column("_epoch"), "__stored": old.column("_row")})
@@ -330,7 +330,7 @@ def _before(request: IngestRequest, stood: PriorRows, found: Sequence[_File], wh
     return united(_of_files(stood.rows, whole_files), near) if whole_files else near
 
 
-def _told(request: IngestRequest, difference: _Difference) -> tuple[DataFrame, set[Label]]:
+def _op_rows(request: IngestRequest, difference: _Difference) -> tuple[DataFrame, set[Label]]:
     """Return the op rows, and the positions of the files in which a correction was ignored."""
     new = difference.new.select("_key", *map(column, request.files.shape.columns))
     changed = diff(difference.old, new, request.cause, compare=difference.compare)
@@ -405,10 +405,10 @@ def _read_again(request: IngestRequest, found: Sequence[_File], came: pl.DataFra
 
 def _spans(request: IngestRequest, found: Sequence[_File], rows: pl.DataFrame) -> dict[Label, ChunkSpans]:
     """Return the spans of each file's records after the delta: unchanged records keep their epoch and row (`__at`, `__stored`), new ones get this run's."""
-    told = rows.with_columns(pl.col("__at").fill_null(request.epoch), pl.col("__stored").fill_null(pl.col("_row")))
+    placed = rows.with_columns(pl.col("__at").fill_null(request.epoch), pl.col("__stored").fill_null(pl.col("_row")))
     made = {}
     for one in (one for one in found if one.chunks is not None):
-        own = told.filter(pl.col("_order") == one.part.order).select("_row", "__at", "__stored")
+        own = placed.filter(pl.col("_order") == one.part.order).select("_row", "__at", "__stored")
         own = (own if one.same is None else pl.concat([own, one.same.cast(own.schema)])).sort("_row")
         chunks = one.chunks
         assert chunks is not None  # as was asked for

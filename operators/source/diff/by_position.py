@@ -93,12 +93,12 @@ def _changed(request: IngestRequest, record: FileRecord) -> FileChange:
     """Return the delta of a changed file; only changed chunks are compared where the prior chunks are known."""
     before = None if request.rebuilt or record.path in request.resume_points else request.chunk_lists.get(record.label)
     chunks = request.files.chunks(record, None if before is None else before.known)
-    told = record if chunks is None else replace(record, rows=chunks.records)
+    counted = record if chunks is None else replace(record, rows=chunks.records)
     if chunks is not None and before is not None:
-        change = _changed_chunks(request, told, chunks, before)
+        change = _changed_chunks(request, counted, chunks, before)
         if change is not None:
             return change
-    return _changed_file(request, told, chunks)
+    return _changed_file(request, counted, chunks)
 
 
 def _changed_file(request: IngestRequest, record: FileRecord, chunks: ContentChunks | None) -> FileChange:

@@ -101,8 +101,8 @@ class ScopedDelivery:
             found = self.request.engine.to_arrow(self.records.where(F.col("_error").isNull()).select("__scope", F.col("_file").alias("__delivery")).distinct())
             covered = pl.DataFrame(found)
         else:
-            told = [(pattern.scope(part.record.path), part.record.stored) for part in self.parts]
-            covered = pl.DataFrame(told, schema={"__scope": pl.Binary, "__delivery": pl.String}, orient="row")
+            scopes = [(pattern.scope(part.record.path), part.record.stored) for part in self.parts]
+            covered = pl.DataFrame(scopes, schema={"__scope": pl.Binary, "__delivery": pl.String}, orient="row")
         return covered.with_columns(__turn=pl.col("__delivery").replace_strict(self._turns, default=0, return_dtype=pl.Int64)).select(_SCOPES)
 
     @cached_property
@@ -208,8 +208,8 @@ class ScopedDelivery:
     def _remember(self, shadows: DataFrame | None, before: DataFrame | None) -> None:
         """Store the counted deliveries that are new, and the records that became shadowed or are no more. `before`: the records that were shadowed."""
         request = self.request
-        told = self._counted if request.rebuilt or self._is_first else self._counted.filter(pl.col("__fresh"))
-        scopes = request.engine.from_arrow(told.select("__scope", "__delivery", "__turn").to_arrow().cast(_scopes_schema()))
+        counted = self._counted if request.rebuilt or self._is_first else self._counted.filter(pl.col("__fresh"))
+        scopes = request.engine.from_arrow(counted.select("__scope", "__delivery", "__turn").to_arrow().cast(_scopes_schema()))
         rows = self._as_kept(scopes, _SCOPE, _key=F.concat(F.lit(b"s"), F.col("__scope")))
         if shadows is not None:
             made = self._as_kept(shadows, _RECORD, _key=F.concat(F.lit(b"r"), F.col("__scope"), F.col("_key")), __of=F.col("_key"))
@@ -222,12 +222,12 @@ class ScopedDelivery:
             self._memory.forget()
         self._memory.keep(rows, None if self.count is None or self._kept is not None else 3 * self.count + self._counted.height)
 
-    def _as_kept(self, rows: DataFrame, kind: str | None, **told: Column) -> DataFrame:
-        """Rows of the state. What neither they have nor `told` says is null. `kind`: what they are about; None for what is no more."""
+    def _as_kept(self, rows: DataFrame, kind: str | None, **set_columns: Column) -> DataFrame:
+        """Rows of the state. What neither they have nor `set_columns` says is null. `kind`: what they are about; None for what is no more."""
         types = _KEPT | {field.name: field.dataType for field in self.records.schema.fields if field.name not in _KEPT}
         names = [name for name in self.request.files.shape.columns if name not in _KEPT]
-        given = {"__kind": F.lit(kind), **{name: column(name) for name in rows.columns}, **told}
-        return rows.select(*(given.get(name, F.lit(None)).cast(types[name]).alias(name) for name in ("_key", *_KEPT, *names)))
+        columns = {"__kind": F.lit(kind), **{name: column(name) for name in rows.columns}, **set_columns}
+        return rows.select(*(columns.get(name, F.lit(None)).cast(types[name]).alias(name) for name in ("_key", *_KEPT, *names)))
 
     # -- rejects
 
@@ -285,15 +285,15 @@ def with_scopes(request: IngestRequest, records: DataFrame, parts: Sequence[Part
     if pattern is None:
         fields = _fields(request)
         null = any_of([column(name).isNull() for name in fields])
-        told = rejected(records, good & null, "null_scope", F.lit(f"the scope ({', '.join(fields)}) is null"))
-        return told.withColumn("__scope", F.when(F.col("_error").isNull(), _of_fields(request)))
-    told = records.join(F.broadcast(_of_files(request, pattern, [part.record for part in parts])), "_file", "left")
+        scoped = rejected(records, good & null, "null_scope", F.lit(f"the scope ({', '.join(fields)}) is null"))
+        return scoped.withColumn("__scope", F.when(F.col("_error").isNull(), _of_fields(request)))
+    scoped = records.join(F.broadcast(_of_files(request, pattern, [part.record for part in parts])), "_file", "left")
     for name in pattern.types:
-        told = rejected(told, F.col("_error").isNull() & column(name).isNull(), "null_scope", F.lit(f"the scope ({name}) is null"))
+        scoped = rejected(scoped, F.col("_error").isNull() & column(name).isNull(), "null_scope", F.lit(f"the scope ({name}) is null"))
         other = ~column(name).eqNullSafe(column(f"__told_{name}"))
         detail = F.concat(F.lit(f"{name} is "), column(name).cast("string"), F.lit(", where the path of the file says "), column(f"__told_{name}").cast("string"))
-        told = rejected(told, F.col("_error").isNull() & other, "out_of_scope", detail)
-    return told.withColumn("__scope", F.when(F.col("_error").isNull(), F.col("__scope"))).drop(*(f"__told_{name}" for name in pattern.types))
+        scoped = rejected(scoped, F.col("_error").isNull() & other, "out_of_scope", detail)
+    return scoped.withColumn("__scope", F.when(F.col("_error").isNull(), F.col("__scope"))).drop(*(f"__told_{name}" for name in pattern.types))
 
 
 def _fields(request: IngestRequest) -> list[str]:

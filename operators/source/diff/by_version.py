@@ -218,8 +218,8 @@ def _standing(one: TableRequest, since: FileRecord, net: pl.DataFrame, based: pa
     differ from the table, so they are looked up.
     """
     names = [BASE, HASH, *one.request.files.shape.columns]
-    told = one.unique and one.request.config.merge.compare is None and since.path == one.record.path
-    gone = net.filter((pl.col(_WEIGHT) < 0) & ~_is_reject()) if told else net.clear()
+    trusted = one.unique and one.request.config.merge.compare is None and since.path == one.record.path
+    gone = net.filter((pl.col(_WEIGHT) < 0) & ~_is_reject()) if trusted else net.clear()
     rest = net.join(gone, on=BASE, how="anti")
     images = pl.DataFrame(based.select(names)).unique([BASE, HASH], keep="first").join(gone, on=[BASE, HASH], how="semi")
     rows = images.select(pl.col(BASE).alias("_key"), *map(pl.col, names)).to_arrow()

@@ -135,8 +135,8 @@ class ChunkList:
         if texts[0] is None or bool((np.frombuffer(b"".join(texts), "<i8")[::3] >= base).all()):
             return self
         spans = [np.frombuffer(text, "<i8").reshape(-1, 3) for text in texts]
-        told = pa.array([np.maximum(one, (base, 0, 0)).astype("<i8").tobytes() for one in spans], pa.binary())
-        return ChunkList.of(self.table.set_column(self.table.schema.get_field_index("spans"), "spans", told), self.found)
+        lifted = pa.array([np.maximum(one, (base, 0, 0)).astype("<i8").tobytes() for one in spans], pa.binary())
+        return ChunkList.of(self.table.set_column(self.table.schema.get_field_index("spans"), "spans", lifted), self.found)
 
     def label_behind(self, number: int) -> Label | None:
         """Return the order key of the last record before a chunk; None before the first."""

@@ -12,7 +12,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Final
 
-from changelog.frames import known, told
+from changelog.frames import known, with_schema
 from changelog.lazy_imports import F, np, pa
 from operators.core.evaluate import Narrow
 from operators.source.diff import chunk_index as listed
@@ -161,4 +161,4 @@ def _in_bins(ends: Sequence[tuple[str, int, int, int]], engine: Engine) -> Narro
     wanted = engine.from_arrow(pa.table(dict(zip(names, map(pa.array, zip(*spread, strict=True)), strict=True))))
     same = F.shiftleft("_epoch", _EPOCH_BITS) + F.shiftright("_row", BIN_BITS) == F.col("__bin")
     within = same & (F.col("_row") >= F.col("__first")) & (F.col("_row") <= F.col("__last")) & (F.col("_file") == F.col("__path"))
-    return lambda rows: told(rows.join(F.broadcast(wanted), within, "left_semi"), known(rows))
+    return lambda rows: with_schema(rows.join(F.broadcast(wanted), within, "left_semi"), known(rows))

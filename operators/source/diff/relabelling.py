@@ -96,5 +96,5 @@ def moved_rows(request: IngestRequest, stood: DataFrame, old: pa.Table, new: pa.
     rows = joined(stood, moves, request.engine, "inner")
     sides = rows.withColumn("_op", F.explode(F.array(F.lit(2).cast("tinyint"), F.lit(3).cast("tinyint"))))
     now = F.when(F.col("_op") == 3, F.col("__now")).otherwise(F.col("_row"))
-    told = sides.withColumns({"_row": now, "_cause": F.lit(request.cause)})
-    return [told.select("_op", "_key", "_cause", *(column(name) for name in stood.columns if name != "_key"))]
+    renumbered = sides.withColumns({"_row": now, "_cause": F.lit(request.cause)})
+    return [renumbered.select("_op", "_key", "_cause", *(column(name) for name in stood.columns if name != "_key"))]

@@ -43,7 +43,7 @@ def looked_at(request: IngestRequest, part: Part, before: ChunkList, bounds: Seq
     if few:
         return _numbered(request, _near(request, part.record, before, bounds), request.files.on_driver([part])[0])
     stood, fresh = _standing(request, part.record, before, bounds), request.files.frame(request.engine, [part])
-    names = (_told(request), ["_row"])
+    names = (_key_columns(request), ["_row"])
     frames = [frame.select(*own, _hash(request, frame)) for frame, own in zip((stood, fresh), names, strict=True)]
     return [Side(_ordered(table, own[0])) for table, own in zip(request.engine.side_by_side(*frames), names, strict=True)]
 
@@ -66,7 +66,7 @@ def _numbered(request: IngestRequest, live: pa.Table, fresh: pa.Table) -> tuple[
     """Return both versions of rows on the driver, numbered there."""
     old, new = live.sort_by("_key"), fresh.sort_by("_row")
     was, now = numbered(old, new, [name for name in request.compared() if name != "_row"])
-    return Side(old.select(_told(request)).append_column("__hash", was), old), Side(new.select(["_row"]).append_column("__hash", now), new)
+    return Side(old.select(_key_columns(request)).append_column("__hash", was), old), Side(new.select(["_row"]).append_column("__hash", now), new)
 
 
 def numbered(old: pa.Table, new: pa.Table, names: Sequence[str]) -> tuple[pa.Array, pa.Array]:
@@ -97,10 +97,10 @@ def unchanged(old: pa.Table, new: pa.Table, names: Sequence[str]) -> tuple[Posit
 
 def old_hashes(request: IngestRequest, stood: DataFrame) -> pa.Table:
     """Return `_key`, `__hash` and, where it is stored, `_row` of a file's prior rows, in order."""
-    return _ordered(request.engine.to_arrow(stood.select(*_told(request), _hash(request, stood))), "_key")
+    return _ordered(request.engine.to_arrow(stood.select(*_key_columns(request), _hash(request, stood))), "_key")
 
 
-def _told(request: IngestRequest) -> list[str]:
+def _key_columns(request: IngestRequest) -> list[str]:
     """Return the columns of prior rows that are compared in addition to their hashes."""
     return ["_key", *(name for name in ("_row",) if name in request.files.shape.hidden)]
 

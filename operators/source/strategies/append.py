@@ -25,11 +25,11 @@ def ingest(request: IngestRequest) -> IngestResult:
         return aligned(request)
     parts = [replace(part, record=files.undeclared(part.record)) for part in whole(changes, changes.added)]
     for part in (*changes.grown, *(Part(record, rows=record.rows) for record in changes.changed)):
-        told = replace(part, record=files.undeclared(part.record))
-        if not files.continues(told):
-            _refuse_changed(request, told.record)
-            told = replace(told, start=0)
-        parts.append(told)
+        described = replace(part, record=files.undeclared(part.record))
+        if not files.continues(described):
+            _refuse_changed(request, described.record)
+            described = replace(described, start=0)
+        parts.append(described)
     return appended(request, parts)
 
 

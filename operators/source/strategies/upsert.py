@@ -40,10 +40,10 @@ def marked(request: IngestRequest, rows: DataFrame) -> DataFrame:
     deleted, failed = spark.column(program.expression, context)
     good = F.col("_error").isNull()
     gone = good & F.coalesce(deleted, F.lit(False))
-    told = ready.withColumn("__stays", ~gone if failed is None else ~(gone & ~failed))
+    judged = ready.withColumn("__stays", ~gone if failed is None else ~(gone & ~failed))
     if failed is None:
-        return told
-    sound = told.where(~(good & failed))
-    wrong = spark.errors(told.where(good & failed), program, context, "__why")
+        return judged
+    sound = judged.where(~(good & failed))
+    wrong = spark.errors(judged.where(good & failed), program, context, "__why")
     text = F.to_json(F.struct(F.col("__why.category").alias("category"), F.col("__why.message").alias("detail")))
     return sound.unionByName(wrong.withColumns({"_error": text, "_key": place_key(), "__stays": F.lit(True)}).drop("__why"))

@@ -58,11 +58,11 @@ _NUMBERS: Final = ("int", "float", "numeric", "bool")
 
 def event_fields(plan: ReadPlan) -> list[pa.Field]:
     """The columns that batches of a change feed have in addition to the ones of records."""
-    told = plan.events
-    assert told is not None  # only change feeds have them
+    events = plan.events
+    assert events is not None  # only change feeds have them
     types = {column.label: column.type for column in plan.declared}
     beside = [pa.field(EVENT, pa.int8()), pa.field(EVENT_VERSION, pa.binary()), pa.field(EVENT_STREAM, pa.int64()), pa.field(EVENT_KEPT, pa.string())]
-    return [*beside, *(pa.field(BEFORE + name, arrow_type(types[name])) for name in told.key)]
+    return [*beside, *(pa.field(BEFORE + name, arrow_type(types[name])) for name in events.key)]
 
 
 @dataclass(frozen=True)
@@ -79,14 +79,14 @@ class EventReader:
         return cls(reader.plan, reader.options.cdc)
 
     @property
-    def told(self) -> EventPlan:
+    def event_plan(self) -> EventPlan:
         """The key and the version of events."""
         assert self.plan.events is not None  # only change feeds are read so
         return self.plan.events
 
     @cached_property
     def _feed(self) -> Feed:
-        return feed(self.options.format, table=self.options.table, stream=self.options.stream, versioned=bool(self.told.version))
+        return feed(self.options.format, table=self.options.table, stream=self.options.stream, versioned=bool(self.event_plan.version))
 
     @cached_property
     def _row_columns(self) -> dict[str, Column]:
@@ -100,7 +100,7 @@ class EventReader:
     @cached_property
     def _key(self) -> list[Column]:
         by_label = {column.label: column for column in self.plan.declared}
-        return [by_label[name] for name in self.told.key]
+        return [by_label[name] for name in self.event_plan.key]
 
     def events(self, messages: Iterable[dict[str, Any] | Reject], name: str) -> Iterator[Found]:
         """The events of messages. A line `null` is nothing to Debezium. Raises InputError."""
@@ -169,7 +169,7 @@ class EventReader:
 
     def _versions(self, events: Sequence[Event]) -> pa.Array:
         """The version of each event; null where a member of it is."""
-        parts = [self._version_part(member, events) for member in self.told.version]
+        parts = [self._version_part(member, events) for member in self.event_plan.version]
         if not parts:
             return pa.nulls(len(events), pa.binary())
         return pc.binary_join_element_wise(*parts, b"") if len(parts) > 1 else parts[0]
@@ -221,10 +221,10 @@ def _typed(value: Any, logical: Logical | None, kind: str, unit: str) -> Any:
         return _decimal(value, logical.scale)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
-    told = _LOGICAL.get(logical.name) if logical else None
-    if kind not in ("date", "date_time") and (told is None or kind in _NUMBERS or kind.startswith("decimal")):
+    unit_of_type = _LOGICAL.get(logical.name) if logical else None
+    if kind not in ("date", "date_time") and (unit_of_type is None or kind in _NUMBERS or kind.startswith("decimal")):
         return value
-    return _time_text(value, told or ("days" if kind == "date" else unit), kind)
+    return _time_text(value, unit_of_type or ("days" if kind == "date" else unit), kind)
 
 
 def _time_text(value: float, unit: str, kind: str) -> Any:

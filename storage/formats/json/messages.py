@@ -112,7 +112,7 @@ def _types_of(schema: Any, *path: str) -> Types:
     for step in path:
         schema = next((one for one in _fields(schema) if one.get("field") == step), None)
     named = [(one.get("field"), one.get("name"), one.get("parameters")) for one in _fields(schema)]
-    return {name: Logical(logical, _scale(told)) for name, logical, told in named if isinstance(name, str) and isinstance(logical, str)}
+    return {name: Logical(logical, _scale(parameters)) for name, logical, parameters in named if isinstance(name, str) and isinstance(logical, str)}
 
 
 def _fields(schema: Any) -> list[dict[str, Any]]:
@@ -169,19 +169,19 @@ def _is_of(table: str | None, names: Any, above: tuple[str, ...]) -> bool:
 
 
 def _change(message: Mapping[str, Any], key: _Wrapped, value: _Wrapped) -> Found:
-    told, op = value.value, value.value.get("op")
-    before, after = told.get("before"), told.get("after")
+    envelope, op = value.value, value.value.get("op")
+    before, after = envelope.get("before"), envelope.get("after")
     if op == "t":
-        return Event(TRUNCATES, envelope=told)
+        return Event(TRUNCATES, envelope=envelope)
     if op == "d":
         if isinstance(before, dict):
-            return Event(GOES, before, told, types=_types_of(value.schema, "before"))
-        return Event(GOES, key.value if isinstance(key.value, dict) else {}, told, types=_types_of(key.schema))
+            return Event(GOES, before, envelope, types=_types_of(value.schema, "before"))
+        return Event(GOES, key.value if isinstance(key.value, dict) else {}, envelope, types=_types_of(key.schema))
     if op not in ("c", "r", "u"):
         return _unknown(message, f"op is {canonical(op)}, which is no operation")
     if not isinstance(after, dict):
         return _malformed(message, f"an event with op '{op}' has no object in 'after'")
-    return Event(STANDS, after, told, before if isinstance(before, dict) else None, _types_of(value.schema, "after"))
+    return Event(STANDS, after, envelope, before if isinstance(before, dict) else None, _types_of(value.schema, "after"))
 
 
 # -- Singer

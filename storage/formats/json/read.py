@@ -231,8 +231,8 @@ def has_plain_lines(reader: _Reader, data: Buffer) -> bool:
 
 def _explodes(reader: _Reader) -> bool:
     """Whether a record of the file may become several."""
-    told = reader.options.cdc if reader.plan.events is not None else None
-    return any(path.mode == "explode" for path in reader.plan.array_paths) or (told is not None and told.format == "canal")
+    cdc = reader.options.cdc if reader.plan.events is not None else None
+    return any(path.mode == "explode" for path in reader.plan.array_paths) or (cdc is not None and cdc.format == "canal")
 
 
 def form_of(options: JsonReadOptions, data: Buffer) -> str:

@@ -56,8 +56,8 @@ class XlsxReader(Reader[XlsxReadOptions]):
     @override
     def remarks(self, data: Buffer, name: str) -> Sequence[str]:
         count = formulas_without_value(self.options, data, name)
-        told = f"{count:,} formula{'s have' if count > 1 else ' has'} no value, since no spreadsheet computed {'them' if count > 1 else 'it'}: read as null"
-        return (f"W620: {told}; open the file in a spreadsheet and save it",) if count else ()
+        message = f"{count:,} formula{'s have' if count > 1 else ' has'} no value, since no spreadsheet computed {'them' if count > 1 else 'it'}: read as null"
+        return (f"W620: {message}; open the file in a spreadsheet and save it",) if count else ()
 
 
 @register_writer("xlsx")

@@ -42,7 +42,7 @@ def events(written):
         (Exit.CLEAN, None, "clean", "none", None),
         (Exit.REJECTED, None, "rejected", "none", None),
         (Exit.CONFIGURATION, PipelineErrors([Diagnostic("E210", "no node 'x'", node="orders")]), "failed", "after_change", "the pipeline has 1 error"),
-        (Exit.STOPPED, Stopped("node 'orders': record 3: 'secret' is no int", told="node 'orders': record 3"), "failed", "after_change", "node 'orders': record 3"),
+        (Exit.STOPPED, Stopped("node 'orders': record 3: 'secret' is no int", redacted="node 'orders': record 3"), "failed", "after_change", "node 'orders': record 3"),
         (Exit.STORAGE, StorageFailed("source 'orders': the primary key id=7 stands for 2 records"), "failed", "later", "source 'orders': the primary key id=..."),
         (Exit.VIOLATION, None, "failed", "after_change", None),
         (Exit.BUSY, Busy("another run holds the pipeline"), "failed", "later", "another run holds the pipeline"),
