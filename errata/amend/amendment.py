@@ -98,7 +98,7 @@ class AmendedInputs(Inputs):
         return delta, tuple(replace(record, listed=False, dense=record.dense and record.version is None) for record in files)
 
     def counters(self) -> dict[str, Any]:
-        """What the ledger's entry says of the change."""
+        """The facts about the change for the ledger's entry."""
         return self.change.counters()
 
 
@@ -153,7 +153,7 @@ def _newly_rejected(plan: Plan, run: RunState) -> Iterator[str]:
 
 
 def _trial_message(new: Sequence[str], rejected: int) -> str:
-    """What a trial says about rejected records; nothing where there are none."""
+    """A sentence about the records that a trial rejects; empty where there are none."""
     if new:
         reasons = list(dict.fromkeys(new))
         more = f"; and {len(reasons) - _MOST_REASONS} other reasons" if len(reasons) > _MOST_REASONS else ""

@@ -80,7 +80,7 @@ class Correct(Change):
         return [*run.corrected.get(node.name, ()), run.epoch]
 
     def counters(self) -> dict[str, Any]:
-        """What was corrected and why."""
+        """The record that was corrected, and the reason, for the ledger."""
         return {"kind": "correct", "source": self.correction.source, "key": dict(self.correction.key), "reason": self.correction.reason}
 
 

@@ -51,7 +51,7 @@ _BORN: Final = "__born"
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What an export wrote. `added`: a row a block of data: epoch, rows, first_offset, last_offset, block, and what it is (`epoch` or `difference`)."""
+    """The result of an export. `added`: a row a block of data: epoch, rows, first_offset, last_offset, block, and what it is (`epoch` or `difference`)."""
 
     dataset: str
     head: str
@@ -90,7 +90,7 @@ def export_dataset(reading: Snapshot, node: str, folder: Path, *, alias: str | N
 
 @dataclass(frozen=True, slots=True)
 class _Progress:
-    """What the dataset says of the state that it was exported from."""
+    """The state that a dataset was exported from, as its blocks record it."""
 
     epoch: int
     run: str
@@ -109,7 +109,7 @@ class _Progress:
             return None
 
     def state(self) -> dict[str, str]:
-        """What a block says."""
+        """The source state that a block records."""
         value = {"epoch": self.epoch, "run": self.run, "event_time": self.event_time}
         return {"source_name": SOURCE_STATE[0], "kind": SOURCE_STATE[1], "value": json.dumps(value, sort_keys=True)}
 

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 CAUSE: Final = "erase"
 OLDER: Final = "older versions"
-"""What a report calls rows that the present version of a table does not have."""
+"""The name in reports of rows that the present version of a table does not have."""
 
 
 @dataclass(slots=True)
@@ -110,7 +110,7 @@ def _chosen(live: Rows, keys: frozenset[bytes]) -> Rows:
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """What an erasure did.
+    """The result of an erasure.
 
     Attributes:
         rows: What left, one row a table: table, records (of sources), rows, cells.
@@ -197,7 +197,7 @@ class _Erasing:
         return found
 
     def _remains(self, unfinished: Unfinished) -> Values:
-        """What is left of the records: the values of --key, and what meets the hashes of the last search."""
+        """The values that are left of the records: those of --key, and those that the hashes of the last search find."""
         values = NamedValues.of(self.epoch.plan, self.change.wanted.key, own_words(self.epoch.plan)).values
         removal = Removal(self.epoch.plan, self.epoch.state, cast("Entry", self.epoch.head))
         values.update(removal.recovered(Fingerprints.of(made_key(self.epoch.state), unfinished.left)))
@@ -255,7 +255,7 @@ class _Erasing:
         self.epoch.rewritten = blanked_history(self.epoch.history(), self._scrub)
 
     def _renamed(self, file: FileRecord) -> FileRecord:
-        """What the ledger says of an input file; one that is gone and had a value in its name has another one."""
+        """An input file as the ledger records it; one that is gone and had a value in its name gets another name."""
         return replace(file, path=self._scrub.file_name(file.path), stored_as=file.stored_as and self._scrub.file_name(file.stored_as))
 
     def _hashes(self, run: RunState, key: bytes) -> dict[str, tuple[list[str], list[str]]]:

@@ -17,7 +17,7 @@ from errata.state.node_tables import Tables
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a search found.
+    """The result of a search.
 
     Attributes:
         values: How many values were looked for.

@@ -1,4 +1,4 @@
-"""What an erasure cannot reach, or what would bring the records back: nothing is erased before that is gone."""
+"""Refusals of an erasure: values that it cannot reach, and files that would bring the records back. Nothing is erased before these are gone."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def present_names(node: Node, plan: Plan) -> Sequence[str]:
 
 @contextmanager
 def answered(epoch: Epoch) -> Iterator[Mapping[str, AnswerChanges]]:
-    """What databases answer now, by source, within the body of a `with`; copies of services and of datasets on servers are brought up to date. Raises StorageFailed."""
+    """The present answers of databases by source, within the body of a `with`; copies of services and of datasets on servers are brought up to date. Raises StorageFailed."""
     plan = epoch.plan
     fetch_services(plan, epoch.warn)
     for one in plan.datasets.values():
@@ -73,7 +73,7 @@ def answered(epoch: Epoch) -> Iterator[Mapping[str, AnswerChanges]]:
 
 @dataclass(frozen=True, slots=True)
 class HeldRecords:
-    """What a source's present input has of erased records.
+    """The erased records that a source's present input has.
 
     Attributes:
         run: The epoch of the erasure.

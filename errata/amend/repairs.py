@@ -92,9 +92,9 @@ class Repairs:
     letters: pl.DataFrame
     notes: RepairNotes
     targets: dict[tuple[str, bool], tuple[Target, ...]] = field(default_factory=dict)
-    """What was found of sources and records: where they can be corrected."""
+    """Where the records of each source can be corrected, as far as it was looked up."""
     alike: dict[tuple[str, tuple[str, ...]], Mapping[tuple[str, ...], tuple[int, int]]] = field(default_factory=dict)
-    """What was found of keys and columns: texts that several entries have, with their number and the number of different records among them."""
+    """By the keys and columns looked up so far: texts that several entries have, with their number and the number of different records among them."""
 
     @classmethod
     def of(cls, pipeline: LoadedPipeline, reading: Snapshot, notes: RepairNotes) -> Repairs:
@@ -204,7 +204,7 @@ class Repairs:
         return "" if fits else f"'{self.notes.into}' is no file of the corrections for source '{letter['source']}': {', '.join(one.pattern for one in targets)}"
 
     def _misfit(self, one: Repair, target: Target) -> str:
-        """What is wrong with a correction."""
+        """The fault of a correction; empty where it fits."""
         if one.column in target.fixed:
             return f"{target.fixed[one.column].reason}: {target.fixed[one.column].help}"
         try:

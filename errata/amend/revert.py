@@ -51,7 +51,7 @@ class Revert(Change):
         return diff(now, then, f"revert:{self.epoch}", compare=compared)
 
     def _then(self, run: RunState, node: Node) -> DataFrame:
-        """What the files said at the earlier epoch, also what they said in columns that were declared then and are not now, or the other way round."""
+        """The rows of a source at the earlier epoch, as its files had them, under the columns that are declared now."""
         change = self._redeclared(node)
         if not change:
             return truth(run.tables.live(run.engine, node, run.values, at=self.epoch).without("_epoch")).as_frame()
@@ -64,7 +64,7 @@ class Revert(Change):
         return CommittedNode.of(node.name, self.then.plan[node.name])
 
     def _redeclared(self, node: Node) -> Redeclared | None:
-        """What was declared otherwise then; None where nothing was."""
+        """The change of the declared columns since then; None where there is none."""
         source = cast("SourceNode", node.operator)
         if self.then is None or node.name not in self.then.plan or source.versioned:
             return None

@@ -77,7 +77,7 @@ def _concerned(decision: LetterDecision) -> pl.Expr:
 
 
 def _decided(decision: LetterDecision, row: Mapping[str, Any]) -> dict[str, Any]:
-    """What an event says of an entry and of the decision."""
+    """The members of an event: the decision, and the entry that it is about."""
     action: Action = "waive" if decision.action == "waive" else "assign" if decision.assignee else "end"
     before = row["assignment"] if decision.action == "assign" else row["waiver"]
     about = {name: row[name] or "" for name in ("contents", "source", "file", "stage", "category")}

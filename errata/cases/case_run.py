@@ -180,7 +180,7 @@ def _compared(what: str, expected: Table, rows: Sequence[Mapping[str, Any]], pip
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a case.
+    """The outcome of a case.
 
     Attributes:
         step: The number of the step that differs, from 1; 0 where none does.

@@ -126,7 +126,7 @@ def _engine_port() -> Row:
 
 
 def _s3(java: Row) -> Iterator[Row]:
-    """What S3 needs, where the environment has settings for it or names a state there."""
+    """The settings for S3, where the environment has some or names a state there."""
     state = os.environ.get("ERRATA_STATE", "")
     if not on_s3(state) and not any(name.startswith("AWS_") for name in os.environ):
         return

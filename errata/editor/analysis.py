@@ -68,7 +68,7 @@ class _Watched(Findings):
 
 @dataclass(frozen=True)
 class Analysis:
-    """What is known of a file and of the files that belong to it.
+    """The analysis of a file and of the files that belong to it.
 
     Attributes:
         file: The file that was checked.

@@ -61,7 +61,7 @@ class _Asking:
     fragment: Fragment
 
     def items(self) -> Iterator[Item]:
-        """What may stand there."""
+        """The completions at the place."""
         found = self.fragment
         if found.on_key:
             yield from self._keys(found.path[:-1])
@@ -106,7 +106,7 @@ class _Asking:
         return named or (Item(one, "word") for one in allowed(shapes_at(self.kind, found.value, found.path)))
 
     def _named_values(self, path: tuple[str | int, ...]) -> Iterator[Item] | None:
-        """What a key of a node may name; None for a key that has words of its own, or none."""
+        """The names that a key of a node may have as its value; None for a key that has words of its own, or none."""
         kind = self.fragment.node.get("type")
         if _names_node(kind, path):
             return self._nodes()
@@ -193,7 +193,7 @@ class _Asking:
     # CXL --------------------------------------------------------------------------------------------------------------------
 
     def target(self) -> Target:
-        """What the CXL at the place is compiled against: as it was last, with the inputs that are written now."""
+        """The scope that the CXL at the place is compiled against: the last known one, with the inputs that are written now."""
         found = self.fragment
         spec = self._spec(found.node.get("name"))
         known: list[CxlText] = []
@@ -212,7 +212,7 @@ class _Asking:
         return [str(ref) for ref in written_inputs(node)] if isinstance(node, dict) else []
 
     def _likely(self) -> Target:
-        """What the CXL of a new node would be compiled against."""
+        """The scope that the CXL of a new node would be compiled against."""
         node, inputs = self.fragment.node, self._inputs()
         mode = mode_at(node.get("type"), self.fragment.path[2:]) or "row"
         if node.get("type") == "combine":

@@ -1,4 +1,4 @@
-"""What a CXL text may go on with at a place."""
+"""Completions at a place of a CXL text."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _expression_items(target: Target, head: str, mode: Mode) -> Iterator[Item]:
 
 
 def _defined(statements: Sequence[ast.Statement]) -> Iterator[Item]:
-    """What a program has defined: let, emitted names, functions, modules."""
+    """The names that a program has defined: let, emitted names, functions, modules."""
     found: dict[str, Item] = {}
     for one in statements:
         if isinstance(one, ast.Let | ast.Emit):

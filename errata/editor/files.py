@@ -1,4 +1,4 @@
-"""What a file is to the editor: a pipeline, a composition, a channel, CXL, or nothing of ours."""
+"""The kinds of files for the editor: a pipeline, a composition, a channel, CXL, or nothing of ours."""
 
 import re
 from pathlib import PurePath

@@ -22,7 +22,7 @@ _KIND = re.compile(r"[ \t]*(?:-[ \t]+)?(?:\{[ \t]*)?type:[ \t]*[\"']?([a-z]+)")
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """What is being written at a place.
+    """The text that is being written at a place.
 
     Args:
         value: The plain value of the part that was read: the top level with the node, or the section, around the place.

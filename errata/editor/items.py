@@ -10,7 +10,7 @@ ItemKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What may stand at a place.
+    """A completion.
 
     Args:
         detail: Its type or signature.

@@ -26,7 +26,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a value may be: a JSON Schema, and the one around it, to which references lead."""
+    """The shape of a value: a JSON Schema, and the one around it, to which references lead."""
 
     schema: Mapping[str, Any]
     root: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""What was found, in the words of the protocol."""
+"""Results in the words of the protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file holds: nodes with their columns, branches and emitted names; ports, parameters and variables; functions of a module."""
+"""The outline of a file: nodes with their columns, branches and emitted names; ports, parameters and variables; functions of a module."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _columns(document: Document, path: Path) -> Iterator[Symbol]:
 
 
 def _statements(text: str, place: Any) -> Iterator[Symbol]:
-    """What the statements of a program define."""
+    """The names that the statements of a program define."""
     kinds: dict[type, Kind] = {ast.Emit: "emit", ast.Let: "let", ast.Fn: "function"}
     for one in walked(parse_program(text).statements):
         if isinstance(one, ast.Emit | ast.Let | ast.Fn):

@@ -218,7 +218,7 @@ def _looks(server: ErrataServer) -> None:
 
 
 async def _of_text(server: ErrataServer, uri: str, of_yaml: Callable[[Document], list[_Answer]], of_cxl: Callable[[str, str], list[_Answer]]) -> list[_Answer] | None:
-    """What a function makes of an open file by its kind, beside the loop; None for a file that is not open."""
+    """The answer of the function for an open file's kind, made beside the loop; None for a file that is not open."""
     file = file_of(uri)
     if file is None or file not in server.session.texts:
         return None
@@ -261,7 +261,7 @@ def _names(server: ErrataServer) -> None:
 
 
 def _renames(server: ErrataServer) -> None:
-    """What can be renamed, and the rename."""
+    """Register the requests for names that can be renamed, and for the rename."""
 
     @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
     async def prepared(params: lsp.PrepareRenameParams) -> lsp.PrepareRenamePlaceholder | None:

@@ -36,7 +36,7 @@ class View:
 
 @dataclass(slots=True)
 class Session:
-    """What an editor has open.
+    """The files that an editor has open.
 
     Args:
         roots: The folders of the workspace.

@@ -1,4 +1,4 @@
-"""What is at a place of a YAML file: the path to it, and whether it is a key or a value."""
+"""Places of a YAML file: the path to each, and whether it is a key or a value."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

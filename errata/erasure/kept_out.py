@@ -50,7 +50,7 @@ class KeptOut:
 
     @classmethod
     def of(cls, plan: Plan, state: State, head: Entry | None, node: Node) -> KeptOut | None:
-        """What the ledger says of a source; None where nothing is kept out."""
+        """The records that are kept out of a source, by the ledger; None where there are none."""
         stored = {} if head is None else head.counters.get(KEPT_OUT, {}).get(node.name, {})
         if not stored:
             return None
@@ -68,7 +68,7 @@ class KeptOut:
         return [name for names in self.hashes for name in names if name not in self.node.operator.output.data]
 
     def left_out(self, made: IngestResult, layout_of: LayoutOf, warn: Callable[[str], object]) -> tuple[IngestResult, pa.Table | None]:
-        """What a source reads without these records, and the op rows that were left out; None where there are none.
+        """The result of reading a source without these records, and the op rows that were left out; None where there are none.
 
         A record that becomes one of them is retracted. The chunk lists of its files are not kept, since they count the record.
 
@@ -164,7 +164,7 @@ def _without(rows: DataFrame, marks: DataFrame) -> DataFrame:
 
 
 def secret_of(key: bytes) -> str:
-    """What hashes of records are made with, out of the key of erasures."""
+    """The secret of the hashes of records, out of the key of erasures."""
     return keyed_hash(key, [b"kept out"])
 
 

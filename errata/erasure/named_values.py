@@ -61,7 +61,7 @@ def read_as(text: str, type_: Type, date_formats: tuple[str, ...]) -> str | None
 
 
 def read_cells(texts: pl.Series, type_: Type, date_formats: tuple[str, ...]) -> pl.Series:
-    """What a type reads in texts, as its cells are spelled; null for a text that it cannot read."""
+    """Texts read by a type, and spelled as its cells are; null for a text that it cannot read."""
     read = coerce(pa.array(texts, pa.string()), type_name(type_.base), date_formats)
     return spelled(pl.Series(texts.name, pl.from_arrow(read.values)))
 

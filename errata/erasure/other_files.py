@@ -14,7 +14,7 @@ _KEPT_BELOW: Final = ("identities/",)
 _KEPT: Final = frozenset({"claim", "anchor.json", ".gitignore", "erasure.key"})
 _FETCHED: Final = "fetched/"
 _COPY: Final = re.compile(r"fetched/[^/]+/dataset/")
-"""What the names of files in the copy of a dataset begin with."""
+"""The beginning of the names of files in the copy of a dataset."""
 
 
 def clear(folder: Folder, search: Search, *, dry: bool = False) -> list[str]:

@@ -30,11 +30,11 @@ def written_cells(plan: Plan, node: str, content: bytes) -> list[pl.Series] | No
 
 
 DLQ = "dlq"
-"""What the ledger calls the dead letter queue."""
+"""The name of the dead letter queue in the ledger."""
 
 
 def _by_types(plan: Plan, column: pl.Series) -> Iterator[pl.Series]:
-    """What each type of the column reads in its cells."""
+    """The cells of a column, read by each type that it may have."""
     for type_, date_formats in dict(types_of(plan, column.name)).items():
         if type_.kind not in {*AS_TEXT, Kind.BOOL}:
             yield read_cells(column, type_, date_formats).drop_nulls()

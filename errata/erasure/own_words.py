@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from operators.output.operator import Output
 
 _CAUSES: Final = ("ingest", "input", "logic", "erase", "correction", "rollback", "revert", "triage", "recompute", "repair", "retry", "reopen", "compact", "restate")
-"""What `_cause` says by itself."""
+"""Words of `_cause` that come from no data."""
 _ERRORS: Final = (*ERROR_TEXTS, "category", "stage", "trigger", "route", "collateral")
 """Members of the errors of rejected records."""
 _DEAD_LETTERS: Final = ("timestamp", "source_file", "source_name", "source_row", "error_category", "error_detail")
@@ -39,7 +39,7 @@ _LEDGER: Final = (
 )  # fmt: skip
 """Members of the ledger and of `anchor.json`, and names of files of the state."""
 _SAID: Final = ("column: cannot read as", "is in no group of ops", "the primary key is null", "the record has more cells than the header", "line", "message", "division by zero")
-"""What messages about rejected records say by themselves."""
+"""Words of messages about rejected records that come from no data."""
 _TYPES: Final = (
     "string", "integer", "long", "bigint", "tinyint", "short", "double", "float", "boolean", "binary", "timestamp", "timestamp_ntz", "date", "decimal", "array", "struct", "any", "nullable",
 )  # fmt: skip

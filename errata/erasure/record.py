@@ -63,7 +63,7 @@ def require_key(state: State, entries: Iterable[Entry]) -> None:
 
 
 def key_fault(state: State, entries: Iterable[Entry]) -> str:
-    """What is wrong with the key that a ledger's erasures need; empty where it is right, or where there are none."""
+    """The fault of the key that a ledger's erasures need; empty where it is right, or where there are none."""
     entries = list(entries)
     records = records_of(entries).get(EARLIER, ())
     if not records and not any(entry.counters.get(KEPT_OUT) for entry in entries):

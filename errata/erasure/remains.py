@@ -146,7 +146,7 @@ class _Weak:
 
     @classmethod
     def of(cls, key: bytes, content: bytes) -> _Weak:
-        """What the hashes of all lengths share."""
+        """The sums that the hashes of all lengths share."""
         base = int.from_bytes(sha256(key + b"base").digest()[:8], "big") | 1
         terms = np.frombuffer(content, np.uint8).astype(np.uint64) * _powers(base, len(content))
         return cls(np.concatenate([np.zeros(1, np.uint64), np.cumsum(terms, dtype=np.uint64)]), _powers(pow(base, -1, 1 << 64), len(content)))

@@ -64,7 +64,7 @@ class _Searched:
 
 @dataclass(frozen=True)
 class Removal:
-    """What remains to be done for an erasure that was committed. `head`: the ledger's last entry."""
+    """The remaining work of an erasure that was committed. `head`: the ledger's last entry."""
 
     plan: Plan
     state: State
@@ -151,7 +151,7 @@ class Removal:
             return purge(folder_of(self.plan.settings.places / place), place, table.version(), label)
 
     def _database(self, config: OutputConfig) -> None:
-        """What a database keeps of rows that are gone."""
+        """Have a database reclaim the space of rows that are gone."""
         if config.connection is None:
             return
         connection, table = self.plan.settings.connections[str(config.connection)], TableName.parse(str(config.table))

@@ -1,4 +1,4 @@
-"""What an erasure does to the tables of a state: which op rows leave, which cells of past rows are emptied; then it is done, file by file.
+"""The effect of an erasure on the tables of a state: which op rows leave, which cells of past rows are emptied; then it is done, file by file.
 
 Live rows are never touched: the epoch of the erasure has derived them without the records. Past rows of other records stay, without erased values in them.
 """
@@ -39,7 +39,7 @@ _FILE: Final = "_file"
 
 @dataclass(slots=True)
 class TableScrub:
-    """What leaves one table.
+    """The rows and cells that leave one table.
 
     Attributes:
         gone: Op rows that leave.
@@ -172,7 +172,7 @@ class Scrub:
                     self._share_memory(rows, memory)
 
     def _share_memory(self, rows: pl.DataFrame, memory: RememberedEvents) -> None:
-        """What a source remembers of other records is theirs too: their values, and their keys and versions as bytes."""
+        """Keep the remembered values of a source's other records, and their keys and versions as bytes."""
         which = memory.sorted(rows)
         if memory.source.name in self._digests and "__does" in rows.columns:
             self._digests[memory.source.name] |= {*rows.filter(which.leave | which.lent)["_file"]}

@@ -19,7 +19,7 @@ from changelog.lazy_imports import pa, pl
 from errata.erasure.values import Values, as_frame
 
 PARQUET: Final = b"PAR1"
-"""What a Parquet file begins and ends with."""
+"""The first and last bytes of a Parquet file."""
 _DEEPEST: Final = 4
 """Archives within archives that are opened."""
 MOST_UNPACKED: Final = 1 << 30
@@ -87,7 +87,7 @@ class Search:
         return chain.from_iterable(map(_columns, self.parts_of(content)))
 
     def _unpacked(self, content: bytes) -> Iterator[bytes]:
-        """What a packed content holds; nothing for any other, and for one that is damaged."""
+        """The contents of a packed content; nothing for any other, and for one that is damaged."""
         try:
             for stream in _streams(content):
                 inner = stream.read(MOST_UNPACKED + 1)

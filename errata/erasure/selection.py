@@ -113,7 +113,7 @@ def gathered(parts: Iterable[pl.DataFrame]) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What leaves a table by keys.
+    """The rows that leave a table by keys.
 
     Attributes:
         rows: The whole op rows that leave.

@@ -30,7 +30,7 @@ _MOST_WORDS: Final = 200
 _MOST_READINGS: Final = 10_000
 """Readings of one text that are looked at, for each column that may not be at its place."""
 _SEPARATORS: Final = (r"[,;|\t]", r"[,;|\t:=<>{}()\[\]\"']|\s\s+", r"\"")
-"""What separates cells and words of a text, in several ways: of CSV, of JSON and XML, and of quoted cells with separators in them."""
+"""Separators of cells and words in a text, in several ways: of CSV, of JSON and XML, and of quoted cells with separators in them."""
 _QUOTED: Final = r"\"((?:[^\"\\]|\\.)*)|'([^']*)"
 _BARE: Final = r"([^,;}\]<\s\"']+)"
 _TO_TAG: Final = r"([^<]*)"
@@ -69,7 +69,7 @@ LayoutOf = Callable[[str], Layout | None]
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What a text may say in one column.
+    """The possible values of one column in a text.
 
     Attributes:
         placed: The texts at the place of the column; each word where the text tells no place.
@@ -104,11 +104,11 @@ class NamingColumn:
         return cls(name, node.operator.output.data[name], frozenset({written, written.rpartition(".")[2]}), date_formats_of(plan, node, name))
 
     def read(self, texts: Sequence[str]) -> pa.Array:
-        """What the type reads in texts; null also for an empty one."""
+        """Texts read by the column's type; null where it cannot read one, and for an empty one."""
         return coerce(pa.array(texts, pa.string()), type_name(self.type.base), self.date_formats).values
 
     def candidates(self, text: str, layout: Layout | None) -> Candidates:
-        """What a text may say in the column."""
+        """The possible values of the column in a text."""
         placed = self._at_its_place(text, layout) if layout is not None else self._as_a_member(text) or self._by_its_name(text)
         words = _words(text, layout)
         if placed is None:
@@ -117,7 +117,7 @@ class NamingColumn:
         return Candidates(placed, list(dict.fromkeys([*placed, *far])))
 
     def candidates_of_cell(self, text: str) -> Candidates:
-        """What the text of the column's own cell may say: itself, a word in it, or the number that it is in another spelling."""
+        """The possible values in the column's own cell: its text, a word in it, or the number that it is in another spelling."""
         words = [text, *_words(text, None)]
         with suppress(ValueError, OverflowError):
             if (number := float(text)).is_integer():
@@ -159,12 +159,12 @@ class NamingColumn:
 
 
 def readings(columns: Sequence[NamingColumn], text: str, layout: Layout | None) -> Iterator[tuple[str, ...]]:
-    """What a text may say in all columns together: at most one of them is not at its place."""
+    """The possible values of all columns together in a text: at most one of them is not at its place."""
     return _together([column.candidates(text, layout) for column in columns])
 
 
 def readings_of_cells(columns: Sequence[NamingColumn], texts: Mapping[str, str | None]) -> Iterator[tuple[str, ...]]:
-    """What the cells of a record may say in all columns together, where some of them cannot be read. `texts`: the cells by column."""
+    """The possible values of all columns together, by the cells of a record that cannot all be read. `texts`: the cells by column."""
     return _together([column.candidates_of_cell(texts.get(column.name) or "") for column in columns])
 
 
@@ -208,7 +208,7 @@ def _members(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _words(text: str, layout: Layout | None) -> list[str]:
-    """What may be a value in a text."""
+    """The words of a text that may be values."""
     separators = _SEPARATORS if layout is None else (*_SEPARATORS, re.escape(layout.delimiter), f"[{re.escape(layout.delimiter + layout.quote)}]", re.escape(layout.quote))
     parts = [part for separator in separators for part in re.split(separator, text)]
     words = [one for part in (*parts, *re.split(r"\s+", re.sub(r"[\"']", " ", text))) for one in (part, part.strip()) if one]

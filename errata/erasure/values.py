@@ -293,12 +293,12 @@ def _hits(cells: pl.Series, patterns: list[str]) -> Iterable[str]:
 
 
 def _before(word: str) -> str:
-    """What may not be before a whole word, as a pattern."""
+    """A pattern that holds only at the beginning of a whole word."""
     return r"(?:(?<!\w)|(?<=\\[bfnrt]))" if re.match(r"\w", word) else ""
 
 
 def _behind(word: str) -> str:
-    """What may not be behind a whole word, as a pattern."""
+    """A pattern that holds only at the end of a whole word."""
     return r"(?!\w)" if re.search(r"\w$", word) else ""
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from storage.engines import Engine, EngineDecision
 
 BYTES_A_ROW = 20
-"""What a row of a file has at least, and what a live row that is looked up counts for."""
+"""The least size of a file's row, and the size at which a live row that is looked up counts."""
 
 
 def choose_engine(options: EngineOptions, plan: Plan, work: int) -> EngineDecision:

@@ -30,7 +30,7 @@ Failing = Mapping[str, int | None]
 
 
 def ledger_facts(run: RunState, plan: Plan, rejects: pl.DataFrame | None) -> dict[str, dict[str, Any]]:
-    """What the ledger keeps of each node that checks expectations."""
+    """The facts for the ledger about each node that checks expectations."""
     found: dict[str, dict[str, Any]] = {}
     for one in expectations_of(plan):
         failing = _rejected(one, rejects) if one.placed.rejects else run.live_rows.get(one.at, 0)

@@ -1,4 +1,4 @@
-"""What `fail_fast` reports about the record that ended a run: the statement that failed and the fields that it read."""
+"""The message of `fail_fast` about the record that ended a run: the statement that failed and the fields that it read."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _key_in_words(node: Node, first: Mapping[str, Any]) -> str:
 
 
 def _without_cells(first: Mapping[str, Any], names: Collection[str]) -> str:
-    """What is wrong with a record, with `...` for cells."""
+    """The detail of a rejected record, with `...` for cells."""
     detail = str(first.get("detail", ""))
     cells = [repr(text) for text in (first.get("fields") or {}).values()]
     for cell in sorted(cells, key=len, reverse=True):

@@ -168,7 +168,7 @@ def ingest(
 
 
 def _read_again(source: SourceFiles, intake: IngestRequest, prior: CommittedPriorRows, before: Mapping[str, Any], *, anew: bool) -> IngestResult:
-    """What a source gives that was edited, against its live rows. `anew`: its keys are others."""
+    """The delta of a source that was edited, against its live rows. `anew`: its keys are others."""
     if anew:
         return replaced(prior.run, _read(intake), prior.rows)
     return read_again(source, intake, prior, CommittedNode.of(source.node.name, before), _read)
@@ -196,7 +196,7 @@ def _arrivals(source: SourceFiles) -> Mapping[str, Arrival]:
 
 
 def arrivals_kept(source: SourceFiles, history: Callable[[], Sequence[Entry]], files: Sequence[FileRecord]) -> dict[str, Any]:
-    """What the ledger keeps of the order in which the files of a source arrived, once the runs before (`history`) are forgotten."""
+    """The order in which the files of a source arrived, for the ledger, once the runs before (`history`) are forgotten."""
     if cast("SourceNode", source.node.operator).config.merge.strategy != "ledger":
         return {}
 

@@ -40,7 +40,7 @@ class Inputs(ABC):
         """Store the delta of a source that has something new. Raises Failure."""
 
     def counters(self) -> dict[str, Any]:
-        """What the ledger's entry says of the input."""
+        """The facts about the input for the ledger's entry."""
         return {}
 
 

@@ -19,7 +19,7 @@ from storage.stores.places import Place
 
 
 def staging_settings(plan: Plan) -> StagingSettings | None:
-    """What the workspace says of staging; None where it is off."""
+    """The workspace's settings of staging; None where it is off."""
     given = plan.workspace.settings.storage.staging if plan.workspace else None
     if plan.workspace is None or given is None or not given.enabled or given.dir is None:
         return None

@@ -54,7 +54,7 @@ class ManualCorrections:
 
     @property
     def engine(self) -> Engine:
-        """What computes."""
+        """The engine."""
         return self.given.engine
 
     def intake(self) -> IngestRequest:
@@ -181,7 +181,7 @@ def _edits(entries: Sequence[Entry], source: str) -> list[int]:
 
 
 def _steps(rows: DataFrame, names: Sequence[str], edits: Sequence[int]) -> DataFrame:
-    """What became of records in each epoch that changed what they say: hashes before and after (`__was`, `__is`; null: it was not there), whether it `__passes`.
+    """The steps of records in each epoch that changed their values: hashes before and after (`__was`, `__is`; null: it was not there), whether it `__passes`.
 
     Suppressed records whose cause is a rollback are found by the values of `names`.
     """

@@ -1,4 +1,4 @@
-"""What one node looks up during a run, and what it stores beside its rows (`operators.core.context.OperatorContext`)."""
+"""The lookups of one node during a run, and the state that it stores beside its rows (`operators.core.context.OperatorContext`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NodeContext:
-    """What one node may look up during a run (`operators.core.context.OperatorContext`)."""
+    """The lookups of one node during a run (`operators.core.context.OperatorContext`)."""
 
     run: RunState
     node: Node

@@ -60,7 +60,7 @@ class PlannedRun:
         return cls(epoch, inputs, sources, steps, targets, tables, retry, decided)
 
     def counters(self) -> dict[str, Any]:
-        """What the ledger's entry says of the input, and why suppressed records were tried again, where somebody said so."""
+        """The facts about the input for the ledger's entry, and why suppressed records were tried again, where somebody said so."""
         tried = {"kind": "dlq retry", "reason": self.decided[0].reason, "author": self.decided[0].author} if self.retry and self.decided else {}
         return {**tried, **self.inputs.counters()}
 
@@ -102,7 +102,7 @@ class PlannedRun:
                 yield OutputChange(node.name, *changed, known, booked.get(node.name, 0))
 
     def result(self, entry: Entry, counts: Mapping[str, Mapping[str, int]], *, committed: bool) -> RunResult:
-        """What a run did.
+        """The result of a run.
 
         Args:
             entry: The ledger's entry after it.

@@ -1,4 +1,4 @@
-"""What rows log: log directives of transforms, soft checks that fail, arrays of `match: collect` that are cut."""
+"""Log lines about rows: log directives of transforms, soft checks that fail, arrays of `match: collect` that are cut."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from storage.state.entry import Entry
 
 
 def ask_databases(plan: Plan, head: Entry | None, *, only_tokens: bool = False) -> dict[str, AnswerChanges]:
-    """What became of the answers of databases since the last epoch.
+    """The changes of the answers of databases since the last epoch.
 
     Args:
         plan: The pipeline.
@@ -59,7 +59,7 @@ def _known(node: Node, head: Entry | None) -> FileRecord | None:
 
 
 def _asked_text(node: Node) -> str:
-    """What a source asks for, as its configuration has it."""
+    """The query, the table and the change token of a source, as its configuration has them."""
     config = cast("SourceNode", node.operator).config
     return " ".join(filter(None, [config.query, config.table, config.change_token]))
 
@@ -126,7 +126,7 @@ def _token(reading: Reading, node: Node) -> str | None:
 
 
 def _with_marks(answer: Answer, before: FileRecord | None, token: str | None, stamp: str | None) -> AnswerChanges:
-    """What became of an answer; one that is as it was is forgotten."""
+    """The changes of an answer; one without changes is forgotten."""
     changes = replace(answer, record=replace(answer.record, token=token, stamp=stamp)).changes(before)
     if not changes.changed:
         forget(answer.spool)
@@ -134,7 +134,7 @@ def _with_marks(answer: Answer, before: FileRecord | None, token: str | None, st
 
 
 class _Stamp:
-    """What tells that a database in a file is as it was: sizes and times of the file and its log, then their content. An empty log is none."""
+    """The marks of a database in a file that did not change: sizes and times of the file and its log, then their content. An empty log is none."""
 
     def __init__(self, connection: Connection) -> None:
         path = connection.address().path

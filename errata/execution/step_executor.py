@@ -492,7 +492,7 @@ class StepExecutor:
 
 
 def _begin_event(node: Node, step: DataStep, run: RunState, sources: Mapping[str, SourceFiles], *, reads: bool) -> Event:
-    """What is known of a node as it begins without asking the engine: the rows that come in, of a source its files."""
+    """The event of a node that begins, without asking the engine: the rows that come in, of a source its files."""
     present = [record for record in sources[node.name].changes.now if record.present] if node.name in sources else []
     size = sum(record.size for record in present) / 1e6
     action = f"reading {len(present):,} file{'s' * (len(present) != 1)}, {size:,.1f} MB" if present else step.action

@@ -71,7 +71,7 @@ class CauseWalk:
         return self._of_source(node, marks).filter(pl.col("_cause") == "correction")
 
     def _above(self, node: Node, marks: pl.DataFrame, reads: frozenset[str]) -> Iterator[pl.DataFrame]:
-        """What is asked of each input of a node."""
+        """The rows of each input that a node's rows come from."""
         if isinstance(node.operator, Linear):
             for found in node.operator.origins(self._frame(marks), [], self.walk.values, reads):
                 yield _dated(self._fetched(found), marks)
@@ -85,7 +85,7 @@ class CauseWalk:
         yield self._fetched(placed.select("_epoch", "_lookup", "_key").join(asked, ["_epoch", "_lookup"]).select(*_MARKS).distinct())
 
     def _one_by_one(self, node: Node, marks: pl.DataFrame, reads: frozenset[str]) -> Iterator[pl.DataFrame]:
-        """What is asked of each input, epoch by epoch: by the rows that were live before it and by the rows that are live at it, as far as it changed."""
+        """The same, epoch by epoch: of the rows that were live before it, and of the changed rows that are live at it."""
         found: list[list[pl.DataFrame]] = [[_marks([])] for _ in node.inputs]
         for (epoch,), asking in marks.group_by("_epoch", maintain_order=True):
             for at in (int(str(epoch)) - 1, int(str(epoch))):

@@ -74,7 +74,7 @@ class _Records:
     named: Mapping[tuple[Cell, ...], Sequence[int]]
 
     def state(self, one: Correction) -> tuple[str, int | None]:
-        """What became of a correction, and the number of its records."""
+        """The state of a correction, and the number of its records."""
         assert one.column is not None  # a source retracts no record
         before, after = cell_of(one.before), cell_of(one.after)
         if marked := self.marked.get(one.id.hex()):

@@ -69,7 +69,7 @@ def _node_lines(plan: Plan, index: int, node: Node) -> Iterator[str]:
 
 
 def _cost(node: Node) -> str:
-    """What a change costs at a node."""
+    """The cost of a change at a node."""
     shape = node.operator.explain_class
     if shape == "source" and cast("SourceNode", node.operator).config.asks:
         return "the answer of the database; with a cursor, the rows at or behind it"

@@ -1,4 +1,4 @@
-"""What the next run would change in outputs, in rows and figures: the run is computed by its deltas and undone before it commits."""
+"""The changes that the next run would make to outputs, in rows and figures: the run is computed by its deltas and undone before it commits."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _EXACT = Context(prec=80)
 
 @dataclass(frozen=True, slots=True)
 class NodeForecast:
-    """What a run would change in one node.
+    """The changes that a run would make to one node.
 
     Attributes:
         name: The node.

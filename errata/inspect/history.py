@@ -56,7 +56,7 @@ class EpochFigures:
 
 @dataclass(slots=True)
 class Known:
-    """What was read of epochs that stay as they are: causes by node and epoch, figures by node."""
+    """The results of reading epochs that no longer change: causes by node and epoch, figures by node."""
 
     causes: dict[tuple[str, int], Mapping[str, int]] = field(default_factory=dict)
     figures: dict[str, tuple[EpochFigures, ...]] = field(default_factory=dict)
@@ -128,7 +128,7 @@ class History:
     # -- figures
 
     def figures(self, name: str) -> Sequence[EpochFigures]:
-        """What each epoch that changed a node did to its totals, oldest first, from the base on."""
+        """The totals of a node before and after each epoch that changed it, oldest first, from the base on."""
         node = self.reading.committed(name)
         done = self.known.figures.get(name, ())
         read = done[-1].epoch if done else 0
@@ -195,7 +195,7 @@ class History:
             yield RowChange(epoch, row["cause"], row["key"], before, None if row["op"] == "-R" else row["data"])
 
     def row(self, name: str, key: bytes) -> list[RowChange]:
-        """What became of one row, oldest first, from the base on."""
+        """The changes of one row, oldest first, from the base on."""
         node = self.reading.committed(name)
         if node.persisted:
             return _row_changes(_accepted(self.reading.table(node).part_arrow(_whole(node), Within(EPOCH, 1, self.reading.last), (key, key))), node)

@@ -30,7 +30,7 @@ ID, REASON = "_id", "_reason"
 ABOUT = (ID, "_since", "_days", "_group", "_assigned", "_waived", "_source", "_file", "_row", "_stage", "_category", "_detail", "_raw", REASON)
 """The columns of a table before the fields of the records. REASON is empty: it takes why cells are repaired."""
 FIELD_PREFIX = "field."
-"""What a field's name has before it that is one of these."""
+"""The prefix of a field whose name is one of these."""
 SIGNS = "=+-@\t\r"
 """Beginnings of cells of a CSV file that a spreadsheet runs as a formula."""
 _FORMULA = r"^[=+\-@\t\r']"

@@ -30,7 +30,7 @@ Row = Mapping[str, Any]
 
 
 UNREADABLE = (StorageError, OSError, ValueError, TypeError, KeyError)
-"""What reading a ledger leads to that somebody has damaged."""
+"""The errors of reading a ledger that somebody has damaged."""
 
 
 def verify(pipeline: LoadedPipeline, recompute: bool, engine: EngineOptions) -> Iterator[Row]:
@@ -132,7 +132,7 @@ def _tally(reading: Snapshot, rows: DataFrame) -> list[Row]:
 
 
 def _judged(node: CommittedNode, check: str, tally: Sequence[Row], kind: str, detail: str) -> Iterator[Row]:
-    """What a check says of a table: how many op rows of each epoch are wrong."""
+    """The answers of a check of a table: how many op rows of each epoch are wrong."""
     found = [(row["_epoch"], row[kind]) for row in tally if row[kind]]
     yield from (_answer(check, node.name, epoch, f"{number} {detail}") for epoch, number in found)
     if not found:

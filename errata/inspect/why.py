@@ -84,7 +84,7 @@ def _in_dlq(reading: Snapshot, name: str, conditions: Mapping[str, str]) -> str:
 
 
 def _meets(node: CommittedNode, undeclared: Mapping[str, str], conditions: Mapping[str, str]) -> Column:
-    """What must hold of a row: each field has the value, an empty one being null or empty text; undeclared ones are texts."""
+    """The condition that each field has its value; an empty value stands for null and empty text, undeclared fields are texts."""
     found, known = F.lit(True), dict.fromkeys([*node.data, *undeclared], STRING) | dict(node.data)
     for name, text in conditions.items():
         if name not in known:

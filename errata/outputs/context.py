@@ -1,4 +1,4 @@
-"""What outputs have to know of the run that writes them."""
+"""The run for the outputs that it writes."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Looked:
         return f"{self.connection.name}:{self.table.shown}"
 
     def ledger_entry(self) -> dict[str, Any]:
-        """What the ledger keeps of the table."""
+        """The table as the ledger's entry has it."""
         return {"path": self.shown, "database": True}
 
     @cached_property

@@ -179,7 +179,7 @@ class Writing:
         return mark.epoch if ours and self.context.followed_from <= mark.epoch <= self.mark.epoch else None
 
     def steps(self, table: PublishedTable, since: int | None) -> list[Callable[[], None]]:
-        """What brings the table to its epoch."""
+        """The writes that bring the table to its epoch."""
         if self.options.mode == "changelog":
             return list(self._logged(table, since))
         changed = None if since is None else self._changed(since)

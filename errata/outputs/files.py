@@ -67,7 +67,7 @@ def write_output(
 
 
 def unchanged_files(context: OutputContext, run: RunState, node: Node) -> list[dict[str, Any]]:
-    """What the ledger keeps of an output's files that stay as they are; a sidecar is staged anew where other records stand rejected than it counts."""
+    """The ledger's entries of an output's files that do not change; a sidecar is staged anew where its number of rejects changed."""
     head = cast("Entry", context.head)
     files: list[dict[str, Any]] = head.nodes[node.name]["files"]
     if not cast("Output", node.operator).config.write_meta or head.counters.get("rejected", 0) == run.total_rejected():
@@ -163,7 +163,7 @@ class _Sidecars:
 
     @classmethod
     def of(cls, context: OutputContext, run: RunState, node: Node) -> _Sidecars:
-        """What the sidecars of an output have in common."""
+        """The members that all sidecars of an output have."""
         plan, writer = context.plan, context.writer
         files = writer.nodes[node.name]["files"] if isinstance(writer, Entry) else ()
         before = {one["path"]: one[FINISHED] for one in files if FINISHED in one}

@@ -114,7 +114,7 @@ class _Writing:
 
     @cached_property
     def _columns(self) -> RowColumns:
-        """What takes the columns of the table out of a row of the output's changelog."""
+        """The columns of the table, taken out of a row of the output's changelog."""
         shape = output_columns(self.output, self.extra)[1]
         return replace(shape, names=(*shape.names, "_key")) if KEY in self.shape.names else shape
 

@@ -50,7 +50,7 @@ class Targets:
     tokens: Mapping[str, TokenValues]
     dlq: Place | None
     dlq_form: Mapping[str, Any]
-    """What the pipeline says of the columns of the DLQ file."""
+    """The pipeline's settings of the columns of the DLQ file."""
     own: ProtectedFiles
     """Where nothing may be written."""
     state: State
@@ -93,7 +93,7 @@ class Targets:
                 raise PipelineErrors([error])
 
     def _written(self, plan: Plan) -> Iterator[tuple[Node, str]]:
-        """What the outputs write, tokens replaced, as far as it does not depend on the rows."""
+        """The paths that outputs write, tokens replaced, as far as they do not depend on the rows."""
         for node in file_outputs(plan):
             config, path = self.configs[node.name], self.outputs[node.name]
             paths = [] if self.by_source_file(node) else [path, *([path.with_name(f"{path.name}.meta.json")] if config.write_meta else [])]
@@ -114,7 +114,7 @@ class Targets:
         return below(self.place(node), self.folder)
 
     def ledger_entry(self, node: Node) -> dict[str, str]:
-        """What the ledger keeps of the place of an output's table."""
+        """The path of an output's table as the ledger's entry has it."""
         path, wanted = self.ledger_path(node), self.configs[node.name].path
         named = below(str(self._rendered(wanted, self.tokens[node.name])), self.folder) if is_local(wanted) else path
         return {"path": path} if path == named else {"path": path, "instead_of": named}
@@ -172,7 +172,7 @@ class Targets:
                 raise StorageFailed(f"{owner}: {obstacle} is {'a folder' if obstacle is path else 'no folder'}", help="name another path, or move what is there")
 
     def _is_file(self, node: Node, path: str) -> bool:
-        """Whether what an output writes to a path is one file: no table, and no output in parts, whose names are made of the path."""
+        """Whether the path of an output is that of one file: no table, and no output in parts, whose names are made of the path."""
         config = self.configs[node.name]
         return path != _plain(self.outputs[node.name]) or (config.split is None and not formats.writer_type(config.type).versioned)
 
@@ -292,7 +292,7 @@ class Targets:
         exports.gone |= {self.places / entry["path"]: entry for entry in self._data(node, head) if entry["path"] not in kept}
 
     def whole(self, node: Node) -> str:
-        """What the ledger keeps of each part of an output: the present path of the whole, without a suffix, whichever source file it may be for."""
+        """The ledger's mark of each part of an output: the present path of the whole, without a suffix, whichever source file it may be for."""
         return below(str(self.path_for(node, ANY_FILE)), self.folder)
 
     def part_of(self, node: Node) -> dict[str, Any]:

@@ -131,7 +131,7 @@ class _Hearing(logging.Handler):
 
 @contextmanager
 def _heard(output: str, warn: Callable[[str], None]) -> Iterator[None]:
-    """What writers log of values that they change is warned of, as far as they work in this process."""
+    """Warn of the changes of values that writers log, as far as they work in this process."""
     logger, hearing = logging.getLogger("storage.formats"), _Hearing(lambda text: warn(f"output '{output}': {text}"))
     logger.addHandler(hearing)
     try:

@@ -1,4 +1,4 @@
-"""What rows are expected to be: how many fail now, and how that number changed."""
+"""The expectations of rows: how many fail now, and how that number changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the form of a correction holds of a source record: only what a browser sends back as it was."""
+"""The fields of a source record in the form of a correction: only those that a browser sends back unchanged."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class NextRun:
-    """What the next run would do. `problem` says why that is not known."""
+    """The plan of the next run. `problem` says why there is none."""
 
     engine: str
     rows: tuple[Mapping[str, Any], ...]

@@ -30,7 +30,7 @@ def concerns(plan: Plan, head: Entry | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PriorRollback:
-    """What the last epoch left rolled back.
+    """The records that the last epoch left rolled back.
 
     Attributes:
         suppressed: Number of suppressed records by source; sources without any are left out.
@@ -51,7 +51,7 @@ class PriorRollback:
 
 
 def rules(plan: Plan) -> str:
-    """What decides which records a failure rolls back, as text: the settings of the pipeline and of its nodes."""
+    """The settings that decide which records a failure rolls back, as text: those of the pipeline and of its nodes."""
     handling = plan.model.error_handling
     own = {node.name: policy for node in plan if (policy := getattr(node.spec.config, "correlation_fanout_policy", None))}
     return json.dumps([handling.max_group_buffer, handling.retraction_scope, handling.correlation_fanout_policy, own])

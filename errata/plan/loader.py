@@ -30,7 +30,7 @@ from storage.state.location import State, state_of
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What a pipeline is opened with.
+    """The choices with which a pipeline is opened.
 
     Args:
         variables: Values of declared variables, by name.

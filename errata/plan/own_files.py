@@ -39,7 +39,7 @@ class ProtectedFiles:
     inputs: bool = True
 
     def fault(self, place: str | Place) -> str | None:
-        """What is wrong with writing to a path or URI, as the end of a sentence; None where nothing is."""
+        """The fault of writing to a path or URI, as the end of a sentence; None where there is none."""
         if not is_local(str(place)):
             return self._table_fault(str(place).rstrip("/")) or self._object_fault(str(place))
         path = self.plan.settings.folder / str(place).removeprefix("file://")
@@ -121,7 +121,7 @@ def known_part(path: str) -> str:
 
 
 def _outputs(node: Node) -> Iterator[tuple[tuple[str, ...], str]]:
-    """What an output writes: the key that names it, and its path."""
+    """The paths that an output writes, each with the key that names it."""
     config = cast("Output", node.operator).config
     if not cast("Output", node.operator).in_database:
         yield ("path",), config.path
@@ -132,7 +132,7 @@ def _outputs(node: Node) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def _others(plan: Plan) -> Iterator[tuple[tuple[str, ...], str | None]]:
-    """What the pipeline itself writes beside its outputs."""
+    """The paths that the pipeline itself writes beside its outputs, each with the key that names it."""
     metrics = plan.model.pipeline.metrics
     yield ("error_handling", "dlq", "path"), plan.model.error_handling.dlq.path
     yield ("pipeline", "metrics", "spool_dir"), metrics.spool_dir

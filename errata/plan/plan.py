@@ -94,7 +94,7 @@ class Node:
         return beside(variables | {f"module {name}": text for name, text in self.modules.items()} | dict(self.operator.beside()))
 
     def _provenance(self) -> Iterator[str]:
-        """What the nodes upstream decide about the rows and variables that the node sees."""
+        """The decisions of upstream nodes about the rows and variables that the node sees."""
         inputs = self.operator.inputs
         if self.operator.takes_counted is not None:
             yield f"records that only count: {self.operator.takes_counted}"
@@ -196,7 +196,7 @@ class Plan:
         return f"<table>\n<tr><th>node</th><th>type</th><th>reads</th></tr>\n{rows}\n</table>"
 
     def summary(self) -> dict[str, Any]:
-        """What the ledger keeps of the plan: by node its fingerprint, type, wiring and columns, so that its tables can be read without the file."""
+        """The plan for the ledger: by node its fingerprint, type, wiring and columns, so that its tables can be read without the file."""
         return {node.name: self._node_summary(node) for node in self}
 
     def _node_summary(self, node: Node) -> dict[str, Any]:

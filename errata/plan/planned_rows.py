@@ -26,7 +26,7 @@ def planned_rows(plan: Plan, head: Entry | None, steps: Steps) -> Iterator[Row]:
 
 
 def _output_row(head: Entry | None, step: DataStep, output: OutputStep) -> Row:
-    """What differs in the row of an output that is written although its rows may not change."""
+    """The members that differ in the row of an output that is written although its rows may not change."""
     if output.action == "move" and step.action != "skip":
         return {"action": "move", "reason": f"{output.reason}; {step.reason}"}
     if output.action in ("move", "restore") and step.action == "skip":

@@ -447,7 +447,7 @@ def _refuse_shared_tables(nodes: Mapping[str, Node], findings: Findings) -> None
 
 
 def _table_key(connection: str | None, table: str) -> tuple[str, str]:
-    """What two names of one table have in common. Case does not count: names that differ by it alone are no good names either."""
+    """The common form of all names of one table. Names that differ only by case have the same one: they are no good names either."""
     return str(connection), TableName.parse(table).shown.casefold()
 
 

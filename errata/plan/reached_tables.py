@@ -46,5 +46,5 @@ def _tables(plan: Plan) -> Iterator[tuple[Node, str, StoreConnection]]:
 
 
 def _reached_by(connection: StoreConnection) -> tuple[object, ...]:
-    """What two connections must have in common to be one for tables."""
+    """The settings that two connections must share to reach the same tables."""
     return connection.settings, connection.allow_http, connection.skip_signature

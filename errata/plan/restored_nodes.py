@@ -33,7 +33,7 @@ def with_returned(head: Entry | None, plan: Plan, history: Callable[[], Sequence
 
 
 def _sources(plan: Plan, entries: Sequence[Entry]) -> dict[str, Any]:
-    """What the entries tell last of each source."""
+    """The last record of each source in the entries."""
     own = {node.name for node in plan.of_kind("source")}
     last = {name: one for entry in entries for name, one in entry.sources.items()}
     return {name: one if name in own else {"number": one["number"]} for name, one in last.items()}

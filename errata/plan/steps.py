@@ -13,9 +13,9 @@ from errata.plan.restored_nodes import NONE
 from storage.state.entry import Entry
 
 Action = Literal["skip", "first", "delta", "rebuild"]
-"""What a run does with a node. `first`: it has no rows yet; `delta`: it follows its inputs; `rebuild`: its logic changed."""
+"""The step of a run at a node. `first`: it has no rows yet; `delta`: it follows its inputs; `rebuild`: its logic changed."""
 OutputAction = Literal["write", "move", "restore", "follow"]
-"""What a run does with an output's files. `follow`: they are written where its rows change."""
+"""The step of a run at an output's files. `follow`: they are written where its rows change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ def _rows_above(plan: Plan, node: Node, actions: Mapping[str, Action], nodes: Ma
 def _decision(
     plan: Plan, node: Node, head: Mapping[str, Any] | None, changed: Mapping[str, str], above: Mapping[str, DataStep]
 ) -> tuple[Action, str]:
-    """What a run does with a node and why."""
+    """The step of a run at a node, and the reason."""
     if head is None:
         return "first", "first run"
     if node.name not in head:
@@ -214,7 +214,7 @@ def _own_change(plan: Plan, node: Node, head: Mapping[str, Any]) -> str:
 
 
 def _edit(plan: Plan, node: Node, head: Mapping[str, Any]) -> str:
-    """What became another in a node whose logic did."""
+    """The edit of a node whose logic changed."""
     before = head[node.name]
     if list(map(list, before["inputs"])) != list(map(list, node.inputs)):
         return "it reads other nodes"

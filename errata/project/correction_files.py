@@ -41,7 +41,7 @@ _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 
 
 def read_corrections(specs: Iterable[NodeSpec], settings: PipelineSettings, findings: Findings) -> dict[str, Sequence[WrittenCorrection]]:
-    """What the files say of each corrections node, and of each source that has some. Files that cannot be read, and entries that are none, are reported."""
+    """The corrections in the files of each corrections node, and of each source that has some. Files that cannot be read, and entries that are none, are reported."""
     return {one.spec.name: list(one.entries()) for spec in specs if (one := _files_of(spec, settings, findings)) is not None}
 
 

@@ -174,7 +174,7 @@ class Notify(Strict):
 
 
 def receiver_fault(notify: Notify) -> str | None:
-    """What is wrong with the receiver of notifications; None where it can be one."""
+    """The fault of the receiver of notifications; None where there is none."""
     if (notify.url is None) == (notify.command is None):
         return "a notification has one receiver: 'url' or 'command'"
     if notify.command is not None and notify.secret is not None:

@@ -31,7 +31,7 @@ class Printer(Protocol):
 
     @property
     def events(self) -> EventStream | None:
-        """What writes the events of the run for other programs; None where nobody asked for them."""
+        """The writer of the run's events for other programs; None where nobody asked for them."""
 
     def shows(self, level: str) -> bool:
         """Whether messages of a level are printed."""

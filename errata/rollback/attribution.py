@@ -21,12 +21,12 @@ from operators.core.row_type import Status, values_of_parts
 CORRELATED = "correlated"
 OVERFLOW = "group_size_exceeded"
 ROLLED_BACK = "rolled back with its group: "
-"""What the detail of a record that did not fail itself begins with."""
+"""The beginning of the detail of a record that did not fail itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """What rolls records back: who did it (`by`, the same in every run), the cause of the rows, what the DLQ says of it."""
+    """The reason why records are rolled back: who did it (`by`, the same in every run), the cause of the rows, the error for the DLQ."""
 
     by: str
     cause: str
@@ -74,7 +74,7 @@ class Attributions:
         return self._mates(self.plan[source], {group: blames[one.lead.key] for group, one in first.items()}, fields)
 
     def _mates(self, node: Node, groups: Mapping[bytes, Attribution], fields: Sequence[str]) -> dict[bytes, Suppression]:
-        """What becomes of the mates in groups of a source that were rolled back."""
+        """The suppressions of the other records in groups of a source that were rolled back."""
         record = self.plan.model.error_handling.retraction_scope == "record"
         if not groups or (record and keeps_mates(self.plan.nodes, node)):
             return {}
@@ -134,7 +134,7 @@ class Attributions:
         return ",".join("" if value is None else str(value) for value in values)
 
     def trigger_error(self, failure: Failure) -> dict[str, Any]:
-        """What the DLQ says of a failed row of an aggregate."""
+        """The error of an aggregate's failed row for the DLQ."""
         return {"by": self._row_blame(failure).by, **self._error_members(failure)}
 
     def _error_members(self, failure: Failure) -> dict[str, str]:

@@ -85,7 +85,7 @@ def _window(node: Node) -> Iterator[str]:
 
 
 def retract_counters(plan: Plan, run: RunState, settled: Settled) -> dict[str, int]:
-    """What a run took back behind relaxed aggregates, by the documents' names; nothing where there is no such aggregate.
+    """Counters of the rows that a run took back behind relaxed aggregates, by the documents' names; none where there is no such aggregate.
 
     A row that is taken back or corrected counts as recomputed, and so does a row that failed and was rolled back within the run.
     """

@@ -49,7 +49,7 @@ def dlq_pieces(plan: Plan, rejects: pl.DataFrame, started: Mapping[int, datetime
 
 
 def _record(plan: Plan, rejects: pl.DataFrame) -> Iterator[tuple[str, pl.Expr]]:
-    """What a row has of its source record: the names of columns and their cells."""
+    """The cells of a row's source record, each with the name of its column."""
     if (rejects["raw"] != "").any():
         yield RAW, pl.col("raw")
     for name in source_columns(plan, rejects):

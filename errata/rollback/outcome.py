@@ -1,4 +1,4 @@
-"""What settling a run came to: counts for the ledger, the report and the thresholds, and where the sources' cursors stop."""
+"""The outcome of settling a run: counts for the ledger, the report and the thresholds, and where the sources' cursors stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What would fail ahead of every barrier: the deltas of the sources are sent through the nodes that map row by row, and nothing is written."""
+"""The failures ahead of every barrier: the deltas of the sources are sent through the nodes that map row by row, and nothing is written."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def would_fail(run: RunState, plan: Plan, stages: Sequence[DataStep]) -> Iterato
 
 
 def _follows(run: RunState, node: Node, stage: DataStep, frames: Mapping[str, Rows | None]) -> bool:
-    """Whether what the node brings is made of its inputs' deltas alone."""
+    """Whether the node's delta is made of its inputs' deltas alone."""
     plain = stage.action == "delta" or (stage.action == "first" and run.epoch == 1)
     return plain and not node.feeds and isinstance(node.operator, Linear) and all(name in frames for name, _ in node.inputs)
 

@@ -29,7 +29,7 @@ GROUP_REJECT = "aggregate_finalize"
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """What a key leads back to: a record of a source, or (`grouped`) a row of an aggregate; `key` is its key there."""
+    """The record of a source behind a key, or (`grouped`) the row of an aggregate; `key` is its key there."""
 
     node: str
     key: bytes
@@ -115,7 +115,7 @@ class Leads:
             yield from (replace(failures[0], lead=lead) for lead in _each(found) if lead is not None)
 
     def _members(self, node: Node, groups: Mapping[bytes, Failure]) -> Iterator[tuple[Lead, Failure]]:
-        """What the input rows of an aggregate's groups lead back to."""
+        """The records or rows behind the input rows of an aggregate's groups."""
         run = self.run
         wanted = run.engine.keys_frame(groups, "_lookup")
         members = cast("Aggregate", node.operator).members(run.live_input(node, 0), run.values_of(node))
@@ -128,7 +128,7 @@ class Leads:
 
 
 def _errors(column: pa.ChunkedArray) -> Iterator[Mapping[str, Any]]:
-    """What is said of rejected rows; the members of a group share one text, which is read once."""
+    """The errors of rejected rows; the members of a group share one text, which is read once."""
     read: dict[str, Mapping[str, Any]] = {}
     for text in column.to_pylist():
         if text not in read:
@@ -142,7 +142,7 @@ def _each(leads: pl.DataFrame) -> Iterator[Lead | None]:
 
 
 LEADS = {"lead": pl.String, "record": pl.Binary, "grouped": pl.Boolean}
-"""What a key leads back to: the node, the key there, and whether it is a row of an aggregate; all null where nothing is behind it."""
+"""The columns of a lead: the node, the key there, and whether it is a row of an aggregate; all null where nothing is behind a key."""
 
 
 def leads_of(shape: KeyShape, keys: pl.Series) -> pl.DataFrame:
@@ -176,7 +176,7 @@ def _own_ends(shape: KeyShape, keys: KeyBytes) -> pl.Series:
 
 
 def leads_of_rejects(node: Node, keys: pl.Series, of_groups: pl.Series) -> pl.DataFrame:
-    """What a node's rejects lead back to. An aggregate rejects records, and groups that cannot be finalized (`of_groups`)."""
+    """The leads of a node's rejects. An aggregate rejects records, and groups that cannot be finalized (`of_groups`)."""
     plain = bare_keys(keys)
     if node.is_source:
         return pl.DataFrame({"lead": [node.name] * len(keys), "record": plain, "grouped": [False] * len(keys)}, schema=LEADS)

@@ -31,14 +31,14 @@ A row of a table has neither row nor number; all are null of a record that has n
 """
 
 BY_PLACE = b"\xff"
-"""What the keys of rejected records of keyed sources begin with: behind it stand the file's path, 00 and the label of the row."""
+"""The first byte of the keys of rejected records of keyed sources: behind it stand the file's path, 00 and the label of the row."""
 
 ROW_LABEL_BYTES = 7
 
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """What is needed to lead keys back to files: a source's number and its present files."""
+    """A source's number and its present files, which lead keys back to files."""
 
     number: int
     files: tuple[FileRecord, ...]

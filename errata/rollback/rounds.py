@@ -191,7 +191,7 @@ class Rounds:
         return True
 
     def _triggers(self, rows: Sequence[Failure], blames: Attributions) -> Iterator[Trigger]:
-        """What is kept of rows of aggregates that failed, their fields too: they are about to be gone."""
+        """The failed rows of aggregates, with their fields, which are about to be gone."""
         fields = {name: fields_of_groups(self.run, self.plan[name], [one.lead.key for one in rows if one.lead.node == name]) for name in {one.lead.node for one in rows}}
         for one in rows:
             found = fields[one.lead.node].get(one.lead.key, {})

@@ -18,7 +18,7 @@ _DELIMITERS = (",", ";", "\t", "|", ":", "~", "^")
 _ENOUGH = 0.7
 _LINES = 2_000
 _VALUE = re.compile(r"[-+(]?[€$£¥]?\s?[\d.,'\s\u00a0]*\d[\d.,'\s\u00a0]*\)?\s?[%€$£¥]?|\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ].*)?|true|false|yes|no", re.IGNORECASE)
-"""What is a value rather than the name of a column."""
+"""The pattern of a value, in contrast to the name of a column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class _Counted(NamedTuple):
 
     @property
     def rank(self) -> tuple[bool, bool, float, int]:
-        """What makes a delimiter the better one."""
+        """The rank of a delimiter: the greatest one is the best."""
         return self.width > 1 and self.share >= _ENOUGH, self.first, round(self.share, 2), self.width
 
 

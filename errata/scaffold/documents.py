@@ -38,7 +38,7 @@ class Found:
 
     @property
     def kind(self) -> str:
-        """What the records are called: the last step of their path."""
+        """The name of the records: the last step of their path."""
         return re.split(r"[./]", self.record_path or "")[-1]
 
 

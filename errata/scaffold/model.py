@@ -43,7 +43,7 @@ class Cells:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What was read of one file.
+    """A sample of one file.
 
     Args:
         path: The file.

@@ -103,7 +103,7 @@ def _printable(text: str) -> str:
 
 
 def _doubts(source: SourceGuess) -> Iterator[str]:
-    """What is unsure about a source, but for its declared columns."""
+    """The doubts about a source, but for its declared columns, as comments."""
     names = {f"{source.name}.{column.name}" for column in source.columns}
     for doubt in source.doubts:
         if doubt.place not in names:

@@ -416,7 +416,7 @@ def _header_row(data: Buffer, name: str, options: Mapping[str, Any]) -> tuple[in
 
 
 def _total(cells: Mapping[str, Cells]) -> Iterator[str]:
-    """What to say of a last record that sums up the others."""
+    """A doubt about a last record that sums up the others."""
     last = [found.texts[-1] or "" for found in cells.values() if len(found.texts)]
     word = next((text.strip().rstrip(":") for text in last if text.strip()), "")
     if len(last) == len(cells) > 1 and _TOTAL.fullmatch(word):
@@ -433,7 +433,7 @@ def _with_days(cells: Cells) -> Cells:
 
 
 def _odd_header(names: Sequence[str]) -> str:
-    """What to say of a header in which most columns have no name; empty for others."""
+    """A doubt about a header in which most columns have no name; empty for others."""
     unnamed = [one for one in names if one.startswith("col_")]
     return f"{len(unnamed)} of {len(names)} columns have no name in row 1" if len(unnamed) * 2 > len(names) else ""
 

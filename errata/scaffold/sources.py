@@ -134,7 +134,7 @@ def _doubts(source: SourceGuess) -> Iterator[Doubt]:
 
 
 def _of_files(source: SourceGuess) -> Iterator[Doubt]:
-    """What the files leave open, each doubt once, with the number of its files."""
+    """The doubts that the files leave, each once, with the number of its files."""
     found = Counter((one.place, one.text) for sample in source.samples for one in sample.doubts)
     for (place, text), count in found.items():
         where = f"{count} of {len(source.samples)} files: " if count > 1 and len(source.samples) > 1 else ""

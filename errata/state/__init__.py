@@ -1,1 +1,1 @@
-"""What the state of a pipeline holds, as rows."""
+"""The content of a pipeline's state, as rows."""

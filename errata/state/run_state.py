@@ -63,7 +63,7 @@ Ingested = tuple[NodeDelta, tuple[FileRecord, ...]]
 
 @dataclass(slots=True)
 class RunState:
-    """What a run knows of itself.
+    """The state of a run.
 
     Attributes:
         done: The delta of each node that the run visited, by name.

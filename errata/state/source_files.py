@@ -23,7 +23,7 @@ from storage.state.entry import Entry
 from storage.stores.client import Changed
 
 BY_PLACES, BY_VALUES, BY_TABLE = "their places in files", "the values of a primary key", "their values in a table"
-"""What tells records apart."""
+"""The parts of records that their keys are made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def look_at_sources(plan: Plan, before: Mapping[str, Any], answers: Mapping[str,
 
 
 def keys_of(source: SourceNode) -> str:
-    """What tells the records of a source apart, in words."""
+    """The part of the records that the keys of a source are made of, in words."""
     return BY_TABLE if source.versioned else BY_VALUES if source.keyed else BY_PLACES
 
 
@@ -120,7 +120,7 @@ def _look(node: Node, plan: Plan, before: Mapping[str, Any], number: int, answer
 
 
 def _changes(node: Node, plan: Plan, known: Sequence[FileRecord], compare: Compare, *, last: bool = False) -> FileChanges:
-    """What became of the files of a source. Raises StorageFailed, and, unless it is the `last` try, Changed for an object that was replaced meanwhile."""
+    """The changes of the files of a source. Raises StorageFailed, and, unless it is the `last` try, Changed for an object that was replaced meanwhile."""
     found, source = discovered(node, plan), cast("SourceNode", node.operator)
     if (dataset := plan.datasets.get(node.name)) is not None:
         dataset.refuse_other_history(known, found)
@@ -142,7 +142,7 @@ def _changes(node: Node, plan: Plan, known: Sequence[FileRecord], compare: Compa
 
 
 def _table_of(node: Node, plan: Plan, known: Sequence[FileRecord]) -> FileChanges:
-    """What became of the table of a source since the last epoch. Raises StorageFailed."""
+    """The changes of the table of a source since the last epoch. Raises StorageFailed."""
     from operators.source.diff.by_version import look  # only sources that are tables need it
 
     try:

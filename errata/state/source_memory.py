@@ -1,4 +1,4 @@
-"""What a source keeps of earlier deliveries beside its rows, in its state table: events, versions or scopes."""
+"""The memory of a source beside its rows, in its state table: events, versions or scopes of earlier deliveries."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 READMIT = "readmit"
 REJECTED = b"!"
-"""What closes the key of a reject."""
+"""The last byte of a reject's key."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What people decided about dead letters: who has an entry, which ones were waived and why, which groups were tried again.
+"""People's decisions about dead letters: who has an entry, which ones were waived and why, which groups were tried again.
 
 Events stand in a table of their own, `rollback/triage`. It is only appended to, so that it can be audited; it outlives a full refresh.
 """

@@ -33,7 +33,7 @@ class Trigger:
 
     @property
     def text(self) -> str:
-        """What the table keeps of it."""
+        """Its error, as the table keeps it."""
         return json.dumps(dict(self.error), ensure_ascii=False)
 
 

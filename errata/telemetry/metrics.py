@@ -60,7 +60,7 @@ class Places:
 
     @classmethod
     def of(cls, pipeline: LoadedPipeline, options: RunOptions) -> Places:
-        """What options and pipeline ask for."""
+        """The places that options and pipeline name."""
         metrics, folder = pipeline.plan.model.pipeline.metrics, pipeline.plan.settings.folder
         lineage = metrics.openlineage
         return cls(
@@ -273,12 +273,12 @@ def _engine(pipeline: LoadedPipeline, options: RunOptions) -> str:
 
 
 def present_files(head: Entry) -> list[Mapping[str, Any]]:
-    """What the ledger keeps of each file of the sources that is there."""
+    """The ledger's records of the present files of the sources."""
     return [file for one in head.sources.values() for file in one["files"] if file.get("present", True)]
 
 
 def _retracted(pipeline: LoadedPipeline, result: RunResult) -> dict[str, int]:
-    """What the run took back behind relaxed aggregates (retraction-cost.txt, "metrics counters"); zeros where there are none or nothing was committed."""
+    """Counters of the rows that the run took back behind relaxed aggregates (retraction-cost.txt, "metrics counters"); zeros where there are none or nothing was committed."""
     head = _head(pipeline) if result.committed else None
     return dict.fromkeys(COUNTERS, 0) | (head.nodes.get(TRIGGERS, {}).get("retract", {}) if head else {})
 

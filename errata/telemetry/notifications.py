@@ -76,7 +76,7 @@ class Run:
         return found
 
     def _changed(self, name: str) -> Changed:
-        """What the run changed in a node."""
+        """The changes of the run in a node."""
         return Changed.of(self.ended.result.counts[name] if self.committed else {})
 
     @cached_property
@@ -98,7 +98,7 @@ class Run:
         return found
 
     def message(self, notify: Notify) -> dict[str, Any] | None:
-        """What a notification says; None where it does not ask for this run."""
+        """The text of a notification; None where it does not ask for this run."""
         plan = self.pipeline.plan
         changes = self.changes(notify.nodes or [node.name for node in plan if node.is_output])
         if not _asked(notify, changes, self.causes):
@@ -114,7 +114,7 @@ class Run:
         }  # fmt: skip
 
     def _sources(self) -> Iterator[dict[str, Any]]:
-        """What the sources delivered, and how many rows are others than before."""
+        """The deliveries of the sources, and how many rows differ from before."""
         for node in self.pipeline.plan.of_kind("source"):
             differ = self._changed(node.name).total
             if differ or node.name in self.delivered:

@@ -1,4 +1,4 @@
-"""What forms send: bounded, and checked to come from a page of this server."""
+"""The forms that browsers send: bounded, and checked to come from a page of this server."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ HEADERS = {
     "content-security-policy": POLICY, "x-content-type-options": "nosniff", "referrer-policy": "same-origin", "cache-control": "no-store",
     "cross-origin-opener-policy": "same-origin", "cross-origin-resource-policy": "same-origin", "x-frame-options": "DENY",
 }  # fmt: skip
-"""What every answer says to the browser."""
+"""The headers of every answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Access:
 
     @property
     def origin(self) -> str:
-        """What every address of a page begins with."""
+        """The beginning of every address of a page."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
@@ -54,7 +54,7 @@ class Access:
 
     @property
     def form_token(self) -> str:
-        """What a form sends along to show that a page of this server made it."""
+        """The token in a form that shows that a page of this server made it."""
         return hmac.new(self.secret.encode(), b"form", sha256).hexdigest()
 
     def is_secret(self, given: str | None) -> bool:

@@ -122,7 +122,7 @@ _SYNTAX_HELP = {
 
 
 def _way_out(path: FilePath) -> str:
-    """What to do about a file that cannot be read."""
+    """The help for a file that cannot be read."""
     if path.is_dir():
         return "name a file in this folder"
     if path.exists():

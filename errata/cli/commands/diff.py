@@ -63,7 +63,7 @@ def command(
 
 
 def _with_other(console: Console, words: dict[str, Any], other: Path, node: str | None, options: RunOptions, shown: tuple[str, int]) -> int:
-    """What another pipeline file would change in the outputs of a pipeline."""
+    """Show the changes that another pipeline file would make to the outputs of a pipeline."""
     from errata.api.pipeline import state_for  # the command line starts without what plans pipelines
 
     given = {name: words[name] for name in PIPELINE_WORDS}

@@ -126,7 +126,7 @@ class _Call:
             raise click.UsageError(text, click.get_current_context())
 
     def _of_choice(self) -> Mapping[str, bool]:
-        """What may be wrong with names and options that choose entries."""
+        """Faults of the names and options that choose entries, each with whether it is there."""
         action, every, options = self.action, self.words["everything"], any(value is not None for value in self.chosen.values())
         some = bool(self.names) or options
         return {
@@ -138,7 +138,7 @@ class _Call:
         }
 
     def _of_decision(self) -> Mapping[str, bool]:
-        """What may be wrong with the words of a decision."""
+        """Faults of the words of a decision, each with whether it is there."""
         action, reason, author = self.action, self.words["reason"].strip(), self.words["author"]
         return {
             "--to goes with assign, and assign needs it": (self.words["assignee"] is None) == (action == "assign"),

@@ -115,5 +115,5 @@ def _say_unsearched(console: Console, places: Sequence[str]) -> None:
 
 
 def _found(proof: Mapping[str, Any]) -> str:
-    """What a search found, in words."""
+    """The result of a search, in words."""
     return f"still in {plural(proof['found'], 'file')}, such as {', '.join(proof['files'][:3])}" if proof["found"] else "no file of the state or of an output holds one"

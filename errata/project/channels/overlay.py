@@ -44,7 +44,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
 
 @dataclass(slots=True)
 class Overlay:
-    """What a channel changed.
+    """The changes of a channel.
 
     Args:
         file: The channel's file.

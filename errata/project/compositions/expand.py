@@ -78,7 +78,7 @@ class Expansion:
 
 @dataclass(frozen=True, slots=True)
 class EnclosingPipeline:
-    """What all levels share. `layers`: a channel's values for parameters; `texts`: how files are read."""
+    """The context that all levels share. `layers`: a channel's values for parameters; `texts`: how files are read."""
 
     findings: Findings
     variables: Variables

@@ -158,7 +158,7 @@ class CompositionCall(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a composition reads and produces, in either form.
+    """The inputs and results of a composition, in either form.
 
     Args:
         header: The key of the header in the document.
