@@ -1,4 +1,4 @@
-"""What one measured process is asked to do, and how it says what each part took."""
+"""The job of one measured process, and its report of the time of each part."""
 
 from __future__ import annotations
 

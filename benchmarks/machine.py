@@ -1,4 +1,4 @@
-"""What a result has to be read with: the machine, the versions and the date."""
+"""The circumstances of a result: the machine, the versions and the date."""
 
 from __future__ import annotations
 

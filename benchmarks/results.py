@@ -1,4 +1,4 @@
-"""What was measured, kept in a file with a line of JSON for each program, engine and size, so that each can be measured at another time."""
+"""Measured results, kept in a file with a line of JSON for each program, engine and size, so that each can be measured at another time."""
 
 from __future__ import annotations
 

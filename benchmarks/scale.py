@@ -1,4 +1,4 @@
-"""What rows cost, for a plan of larger runs: `python -m benchmarks.scale 5e6 20e6 --engine sail`.
+"""The cost of rows, for a plan of larger runs: `python -m benchmarks.scale 5e6 20e6 --engine sail`.
 
 Sales under a primary key are added up by account: a first run, then a thousand corrected prices all over the file. Each size is measured in a process
 of its own. Processor seconds are counted over all processes, tasks and JVM included; memory is the most that they hold together.

@@ -25,7 +25,7 @@ Batches: TypeAlias = "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBat
 
 
 def mapped(frame: DataFrame, work: Batches, schema: StructType | str) -> DataFrame:
-    """What Python makes of the batches of a frame (`mapInArrow`), whatever the names of its columns: a client does not quote them."""
+    """The batches of a frame as Python maps them (`mapInArrow`), whatever the names of its columns: a client does not quote them."""
     names = frame.columns
     if not all(map(str.isidentifier, names)):
         frame = _numbered(frame, names)

@@ -45,7 +45,7 @@ class Limits:
 
 
 class RowEngine(Protocol):
-    """What `Rows` asks of an engine."""
+    """The engine that `Rows` needs."""
 
     limits: Limits
 
@@ -300,7 +300,7 @@ class Rows:
         return Rows(self.engine, table, united(*frames) if frames else None)
 
     def through(self, work: Callable[[DataFrame], DataFrame]) -> Rows:
-        """What a plan of the engine makes of the rows, each by itself."""
+        """The rows that a plan of the engine makes of these, each by itself."""
         return Rows(self.engine, frame=work(self.as_frame()), good=None if self.good is None or self.table is not None else work(self.good))
 
     @property

@@ -136,7 +136,7 @@ def repair(delta: DataFrame, ops: Collection[Op] | None = None, compare: Sequenc
 
 
 def changed(old_live: DataFrame, new_live: DataFrame, cause: str) -> DataFrame:
-    """What takes every row of a live frame back and brings every one of another in: `consolidate` makes of it what `diff` gives."""
+    """Retractions of every row of a live frame, and insertions of every row of another: `consolidate` makes the result of `diff` out of them."""
     names = _both(old_live, new_live)
     return united(as_retractions(_widened(old_live, new_live, names, cause), cause), as_appends(_widened(new_live, old_live, names, cause), cause))
 

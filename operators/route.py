@@ -113,7 +113,7 @@ def _test(program: Program, context: spark.Context) -> tuple[Column, Column | No
 
 
 class _Ports(Operator):
-    """What all routes have: a port for each branch."""
+    """The base of all routes: a port for each branch."""
 
     kind = "route"
     conditions: Conditions
@@ -127,7 +127,7 @@ class _Ports(Operator):
         return rows if name is None else rows.where(has_value("_port", name))
 
     def reads_source(self) -> frozenset[str]:
-        """What the conditions read of a record's provenance."""
+        """The provenance of a record that the conditions read."""
         return self.conditions.reads
 
     def describe(self) -> Sequence[str]:

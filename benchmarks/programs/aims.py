@@ -1,4 +1,4 @@
-"""What the speed of Errata aims at, and what the results of all benchmarks say of it."""
+"""The aims for the speed of Errata, and how the results of all benchmarks meet them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ORDERS: Final = SUITE.versions[1:3]
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """What is promised.
+    """A promise.
 
     Args:
         what: In words.

@@ -31,7 +31,7 @@ TURNS = 3
 CHECKED = 1_000_000
 """Up to this number of rows the node's rows are compared with DuckDB's."""
 ADDED, REPLACED, ADDED_LATER = "1,000 added", "1,000 replaced", "1,000 added after that"
-"""What happens between two runs, in this order and each as often: a file comes, one of those has other values, another file comes."""
+"""The changes between two runs, in this order and each as often: a file comes, one of those has other values, another file comes."""
 SOURCES = """\
 pipeline: { name: growth }
 nodes:
@@ -224,7 +224,7 @@ def write(folder: Path, program: str, size: float) -> Path:
 
 
 def show(results: Results) -> Iterator[str]:
-    """What a change costs a stateful node where ten times as many rows stand."""
+    """The cost of a change at a stateful node with ten times as many rows."""
     yield from section("Growth", TEXT)
     measured = results.among(NODES)
     sizes = sorted({one.size for one in measured})

@@ -89,7 +89,7 @@ TEXT: Final = (
 
 
 def show(results: Results) -> Iterator[str]:
-    """What restating and histories cost, of the first run."""
+    """The cost of restating and of histories, as a share of the first run."""
     yield from section("Fifty epochs", TEXT)
     measured = results.among([NAME])
     rows = []

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "memory"
 LIMITS: Final = {PREFIX: None, f"{PREFIX}-1500M": "1500M", f"{PREFIX}-1G": "1G"}
-"""What `--memory-limit` says in each program."""
+"""The value of `--memory-limit` in each program."""
 PARTS: Final = (WARM, ONE_CORRECTED, CORRECTED)
 TEXT: Final = (
     "The work on sales (`persist: boundaries`), each run a command in a process of its own: the most resident memory that the process and its children held together, sampled",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (("id", "int"), ("account", "string"), ("quantity", "int"), ("price", "float"), ("day", "date"))
 FORMATS: Final[dict[str, tuple[str, dict[str, Any]]]] = {"csv": ("csv", {}), "ndjson": ("json", {"format": "ndjson"})}
-"""What a format is called here, in a pipeline, and the options of a source."""
+"""By the name of a format here: its name in a pipeline, and the options of a source."""
 
 
 def input_of(job: Job, name: str) -> Path:

@@ -118,7 +118,7 @@ TEXT: Final = (
 
 
 def show(results: Results) -> Iterator[str]:
-    """What rolling back costs: over a plain run of the same pipeline, and of it where groups are repaired."""
+    """The cost of rolling back: over a plain run of the same pipeline, and over one that repairs groups."""
     yield from section("Rollback", TEXT)
     measured = results.among([NAME])
     rows = []

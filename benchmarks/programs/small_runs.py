@@ -71,7 +71,7 @@ def add_a_file(data: Path, number: int) -> None:
 
 
 CHANGES: Final[Mapping[str, Callable[[Path, int], None]]] = {"one row corrected": correct_one_row, "a file of 1,000 rows added": add_a_file}
-"""What happens to the data folder before a run of some number."""
+"""The changes of the data folder before a run of some number."""
 
 
 def write(path: Path, ids: range, prices: Mapping[int, int]) -> None:

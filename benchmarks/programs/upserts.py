@@ -191,7 +191,7 @@ def by_duckdb(job: Job) -> None:
 
 
 def show(results: Results) -> Iterator[str]:
-    """What each share costs, beside the first run and beside the others."""
+    """The cost of each share, next to the first run and to the other programs."""
     yield from section("Upserts", TEXT)
     measured = results.among([ERRATA])
     rows = []
@@ -206,7 +206,7 @@ def show(results: Results) -> Iterator[str]:
 
 
 OTHERS: Final = {(DELTA_RS, "delta-rs"): "delta-rs", (MERGE, "sail"): "MERGE of Sail", (MERGE, "spark"): "MERGE of Spark", (DUCKDB, "duckdb"): "DuckDB"}
-"""What the pipeline is compared with: programs and their engines, and how the table calls them."""
+"""The programs that the pipeline is compared with, their engines, and their names in the table."""
 PROGRAMS: Final = {
     DUCKDB: Program(by_duckdb, ("duckdb",)),
     DELTA_RS: Program(by_delta_rs, ("delta-rs",)),

@@ -197,7 +197,7 @@ class _Erasing:
         return found
 
     def _remains(self, unfinished: Unfinished) -> Values:
-        """The values that are left of the records: those of --key, and those that the hashes of the last search find."""
+        """The values left of the records: the given --key, and all that the hashes of the last search find."""
         values = NamedValues.of(self.epoch.plan, self.change.wanted.key, own_words(self.epoch.plan)).values
         removal = Removal(self.epoch.plan, self.epoch.state, cast("Entry", self.epoch.head))
         values.update(removal.recovered(Fingerprints.of(made_key(self.epoch.state), unfinished.left)))

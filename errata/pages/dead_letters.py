@@ -88,7 +88,7 @@ def _is_refused(row: Row) -> bool:
 
 
 def _correctable(letters: Letters, row: Row, found: Mapping[str, str]) -> tuple[Pairs, Pairs]:
-    """The fields that name the record, and those that may be changed; none of a record that could not be read, or that a form cannot hold."""
+    """The fields that name the record, and the fields that may be changed; none of a record that could not be read, or that a form cannot hold."""
     if not found or not row["source"] or row["raw"] or _is_refused(row):
         return (), ()
     return fields_of_form(found, letters.key_columns(row["source"]))

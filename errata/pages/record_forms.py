@@ -1,4 +1,4 @@
-"""The fields of a source record in the form of a correction: only those that a browser sends back unchanged."""
+"""The fields of a source record in the form of a correction: only what a browser sends back unchanged."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class PriorRollback:
 
 
 def rules(plan: Plan) -> str:
-    """The settings that decide which records a failure rolls back, as text: those of the pipeline and of its nodes."""
+    """The settings of the pipeline and of its nodes that decide which records a failure rolls back, as text."""
     handling = plan.model.error_handling
     own = {node.name: policy for node in plan if (policy := getattr(node.spec.config, "correlation_fanout_policy", None))}
     return json.dumps([handling.max_group_buffer, handling.retraction_scope, handling.correlation_fanout_policy, own])

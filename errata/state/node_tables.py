@@ -244,14 +244,14 @@ def folded(engine: Engine, table: ChangelogTable, at: int | None = None, choose:
 
 
 def _through(node: Node, inputs: Iterable[Rows], values: RunValues) -> Rows:
-    """The op rows of a node without a table, out of those of its inputs."""
+    """The op rows of a node without a table, from the op rows of its inputs."""
     own = values.of(node.name)
     first, *others = (cast("Linear", node.operator).images(rows, index, own) for index, rows in enumerate(inputs))
     return first.union(*others)
 
 
 def _images_of_live(node: Node, inputs: Iterable[Rows], values: RunValues) -> Rows:
-    """The live rows of a node without a table, out of those of its inputs, with the same epochs."""
+    """The live rows of a node without a table, from the live rows of its inputs, with the same epochs."""
     ops = {"_op": F.lit(int(Op.APPEND)).cast("tinyint"), "_cause": F.lit("recompute")}
     return _through(node, (rows.through(lambda frame: frame.withColumns(ops)) for rows in inputs), values).without("_op", "_cause")
 

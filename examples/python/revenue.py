@@ -42,7 +42,7 @@ def revenue(folder: Path, orders: pl.DataFrame) -> tuple[pl.DataFrame, int]:
 
 
 def problems(definition: Mapping[str, object]) -> list[str]:
-    """What is wrong with a pipeline, one line a problem."""
+    """The problems of a pipeline, one line each."""
     try:
         errata.load(definition)
     except errata.PipelineErrors as errors:

@@ -24,7 +24,7 @@ with DAG("sums", start_date=datetime(2026, 1, 1), schedule=None):
 
 
 class Told:
-    """What Airflow keeps of an asset event."""
+    """The parts of an asset event that Airflow keeps."""
 
     extra: dict | None = None
 

@@ -48,7 +48,7 @@ class Affected:
 def affected(
     context: OperatorContext, predicate: Predicate, scope: spark.Context, riding: Sequence[str], require_few: Callable[[OperatorContext, Rows], None]
 ) -> Affected | None:
-    """What has to be computed again; None where that is everything.
+    """The rows to compute again; None where these are all rows.
 
     Args:
         context: The deltas and live rows of the inputs.

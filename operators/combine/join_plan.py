@@ -21,7 +21,7 @@ _OF_RECORDS = frozenset({"source", "record", "meta", "doc"})
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one side contributes by itself: a condition that must hold (`is_key` false), or one side of an equality.
+    """The part of one side: a condition that must hold (`is_key` false), or one side of an equality.
 
     `by_value`: the sides are Decimals of two scales, or a Decimal and an Int, so that keys are compared by the bytes of their values.
     """

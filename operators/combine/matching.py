@@ -78,7 +78,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """What is known of a combine's `where` and what is done with its matches."""
+    """The `where` of a combine, and how its matches are used."""
 
     name: str
     program: Program
@@ -267,7 +267,7 @@ class Matching:
         return marked.withColumn(side.qualifier, text).drop("__rows")
 
     def _missed(self, joined: DataFrame, step: Step) -> DataFrame:
-        """What `on_miss` says of rows without match."""
+        """The rows with `on_miss` applied to those without match."""
         if self.predicate.on_miss == "skip":
             return joined.where(F.col(FROM).isNotNull() | F.col(ERROR).isNotNull())
         if self.predicate.on_miss == "null_fields":

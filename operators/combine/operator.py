@@ -163,7 +163,7 @@ class Combine(Keyed):
     # -- rows
 
     def sides(self) -> dict[str, Side]:
-        """What is read of each input, by qualifier."""
+        """The columns that are read of each input, by qualifier."""
         read = self.where.reads | (self.body.reads if self.body else frozenset())
         extra = self._correlated(self.inputs)
         found: dict[str, Side] = {}

@@ -47,7 +47,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What is known of both sides: their rows, where they overlap, and how long their intervals are there, all together."""
+    """The extent of both sides: their rows, where they overlap, and how long their intervals are there, all together."""
 
     rows: tuple[int, int]
     start: float
@@ -109,7 +109,7 @@ def _place(value: Column, kind: Kind, *, whole: bool) -> Column:
 
 
 def _extent(sides: Sequence[DataFrame], points: Sequence[bool]) -> Extent:
-    """What is known of both sides, by one query."""
+    """The extent of both sides, by one query."""
     ends = [_ends(frame, at) for at, frame in enumerate(sides)]
     start = F.coalesce(F.greatest("min0", "min1"), F.lit(0.0))
     end = F.greatest(start, F.coalesce(F.least("max0", "max1"), F.lit(0.0)))

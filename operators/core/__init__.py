@@ -1,1 +1,1 @@
-"""What all node types share: operators, deltas, row types, evaluation, binding."""
+"""The parts that all node types share: operators, deltas, row types, evaluation, binding."""

@@ -1,4 +1,4 @@
-"""What a node is bound with: the row types of its inputs, the pipeline's settings, the reporter, and the CXL compiler."""
+"""The context of binding a node: the row types of its inputs, the pipeline's settings, the reporter, and the CXL compiler."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

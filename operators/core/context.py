@@ -1,4 +1,4 @@
-"""What an operator may look up and store while it answers deltas."""
+"""The lookups and the state of an operator while it answers deltas."""
 
 from __future__ import annotations
 

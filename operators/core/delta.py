@@ -1,4 +1,4 @@
-"""What a run changes at a port: op rows that come in, op rows that an operator answers."""
+"""The changes of a run at a port: op rows that come in, op rows that an operator answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the plan knows of every bound node, source or operator: row types, ports, fingerprint, properties."""
+"""The properties of every bound node, source or operator: row types, ports, fingerprint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the text of a program says that it emits, whatever is wrong with it: the fields against which the rest of its node is checked."""
+"""The fields that a program emits by its text, whatever is wrong with it: the rest of its node is checked against them."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,7 +8,7 @@ from cxl.types.types import ANY, OpenSchema, Schema, Type
 
 
 def emitted(text: str) -> dict[str, Type] | None:
-    """What a program emits; None where it cannot be parsed, or emits whatever fields an input has."""
+    """The fields that a program emits; None where it cannot be parsed, or emits whatever fields an input has."""
     if parse_program(text).errors or any(isinstance(one, ast.EmitAll) for one in statements(text)):
         return None
     return {one.name: ANY for one in statements(text) if isinstance(one, ast.Emit)}

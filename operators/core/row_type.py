@@ -1,4 +1,4 @@
-"""What flows between operators: row types, system columns and the shape of keys (docs/how-it-works/architecture.md, "A changelog row").
+"""The rows between operators: row types, system columns and the shape of keys (docs/how-it-works/architecture.md, "A changelog row").
 
 A frame between operators has the columns `_op _key _cause`, the hidden columns of its `RowType` and its data columns.
 """

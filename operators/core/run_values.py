@@ -36,7 +36,7 @@ class InvalidRead:
 
 @dataclass(frozen=True, slots=True)
 class NodeVariables:
-    """What the programs of one node see.
+    """The variables of the programs of one node.
 
     `types` by namespace (`vars`, `pipeline`, `source`, `record`); `qualified`: source variables by the input of a merge or
     combine above; `unexposed`: dotted names that a composition did not opt in to; `misreads` by dotted name; `constants`: values

@@ -65,7 +65,7 @@ class Correction:
 
     @property
     def logic(self) -> str:
-        """What it does, as text; equal texts do the same."""
+        """Its effect as text; equal texts have the same effect."""
         return json.dumps([self.column, repr(self.before), repr(self.after)], ensure_ascii=False)
 
     def _written(self, side: Literal["from", "to"]) -> Any:

@@ -196,7 +196,7 @@ class Corrections(Linear):
             context.remark(text)
 
     def _removed(self, before: Mapping[bytes, State]) -> list[dict[str, Any]]:
-        """What removes the states of corrections that are in the files no more."""
+        """Rows that remove the states of corrections that are no longer in the files."""
         now = {one.id for one in self.active}
         return [dict.fromkeys(state_columns()) | {"_key": key} for key in before if key not in now]
 

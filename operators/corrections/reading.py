@@ -136,7 +136,7 @@ class _Reading:
         return None if any(value is _WRONG for value in found) else found
 
     def _cell(self, written: WrittenCorrection, name: str) -> tuple[Any, Any] | None:
-        """What a cell says and should say; None where something is wrong."""
+        """The old and the new value of a cell; None where something is wrong."""
         place: EntryPath = ("set", name)
         if name not in self.types:
             help_text = self.binding.problems.similar(name, list(self.types)) or f"the columns: {', '.join(self.types)}"

@@ -53,7 +53,7 @@ class State:
 
 
 def states_of(corrections: Sequence[Correction], records: pa.Table, types: Schema) -> list[State]:
-    """What becomes of corrections over live records.
+    """The states of corrections over live records.
 
     Args:
         corrections: Active corrections.
@@ -89,7 +89,7 @@ def _same(one: Any, other: Any, *, dynamic: bool) -> bool:
 
 
 def _typed(text: str) -> Any:
-    """What JSON text says, so that equal values are equal: numbers by value, and no truth value equals a number."""
+    """The value of JSON text, so that equal values are equal: numbers by value, and no truth value equals a number."""
     return json.loads(text, parse_int=_number, parse_float=_number, parse_constant=_number, object_pairs_hook=_members)
 
 

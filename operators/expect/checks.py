@@ -48,7 +48,7 @@ class RowCheck:
 
     @property
     def logic(self) -> list[Any]:
-        """What decides which rows fail."""
+        """The logic that decides which rows fail."""
         return [[[program.normal_text(), name] for program, name in either] for either in self.terms]
 
     def failing(self, context: spark.Context) -> Column:

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, mo
 from operators.core.config import Strict, microseconds
 
 Severity = Literal["warn", "reject", "stop"]
-"""What a failing row leads to: a warning, a dead letter, the end of the run."""
+"""The effect of a failing row: a warning, a dead letter, the end of the run."""
 KINDS = ("not_null", "unique", "values", "range", "matches", "row_count", "freshness", "check")
 """The keys of expectations; each has exactly one."""
 MEASURES = ("row_count", "freshness")
@@ -154,7 +154,7 @@ class Expectation(Strict):
 
     @property
     def text(self) -> str:
-        """What is expected, in words."""
+        """The expectation in words."""
         return "; ".join(_words(self))
 
 
@@ -227,7 +227,7 @@ class Placed:
 
 
 Role = Literal["accepted", "accepted_unique", "failing", "failing_unique", "measure", "measured"]
-"""What a node made for expectations does."""
+"""The role of a node made for expectations."""
 
 
 @dataclass(frozen=True, slots=True)

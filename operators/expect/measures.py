@@ -47,7 +47,7 @@ class Measure(Aggregate):
         super().__init__(replace(spec, config=AggregateConfig(cxl=program.text)), row, program)
 
     def describe(self) -> Sequence[str]:
-        """What is kept."""
+        """The rows that are kept, in words."""
         return (f"keeps: {' '.join(self.program.text.split())}", *super().describe()[1:])
 
 

@@ -93,7 +93,7 @@ class Failing(Linear):
         return False
 
     def reads_source(self) -> frozenset[str]:
-        """What the predicate reads of a record's provenance."""
+        """The provenance of a record that the predicate reads."""
         return self.check.reads
 
     def describe(self) -> Sequence[str]:

@@ -27,7 +27,7 @@ PLACE = "__place"
 
 
 class _Unique(Keyed):
-    """What both kinds of nodes share: rows with equal values belong together."""
+    """The base of both kinds of nodes: rows with equal values belong together."""
 
     kind = "expect"
 

@@ -200,7 +200,7 @@ class BookedOutput(Output, Keyed):
         return key_column([part for name in names for part in _exact(column(name), self.output.data[name])])
 
     def unexplained(self, rows: DataFrame, shown: DataFrame) -> DataFrame:
-        """What live rows do not add up to: the rows that a booking of the differences would have, as `_lookup` and sums.
+        """The difference that live rows leave: the rows that a booking of it would have, as `_lookup` and sums.
 
         Args:
             rows: Live rows of the output, rejects among them.
@@ -249,7 +249,7 @@ class BookedOutput(Output, Keyed):
         return found.where(~nothing)
 
     def _contributions(self, sign: Column) -> Iterator[Column]:
-        """What a row adds to the sums."""
+        """The terms of a row in the sums."""
         yield F.col(_COUNT).cast("bigint").alias(_COUNT)
         for name, one in self._sums:
             value = column(name).cast(f"decimal({MOST_DIGITS},{one.scale})")

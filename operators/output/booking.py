@@ -1,4 +1,4 @@
-"""What `late: book` of an output's closed periods says, and the checks of it."""
+"""The `late: book` of an output's closed periods, and the checks of it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Booking:
         return Projection((*projection.written, *((name, "", type_) for name, type_ in self.types(projection.data).items())))
 
     def fingerprint(self) -> Mapping[str, Any]:
-        """What decides about the booked rows, for the node's fingerprint."""
+        """The settings of the booked rows, for the node's fingerprint."""
         return {"closed": {"when": self.closed.normal_text(), "into": {name: repr(value) for name, value in self.into.items()}, "figures": list(self.figures)}}
 
 

@@ -104,7 +104,7 @@ class Times:
         return Projection((*projection.written, *own))
 
     def fingerprint(self) -> Mapping[str, Any]:
-        """What decides about the history, for the node's fingerprint."""
+        """The settings of the history, for the node's fingerprint."""
         columns = {"key": list(self.key), "time": self.time, "recorded": self.recorded}
         return {"history": columns | ({} if self.deleted is None else {"deleted": self.deleted.normal_text()})}
 
@@ -137,7 +137,7 @@ class HistoryOutput(Output, Keyed):
         return _BEGIN_BYTES + (_EPOCH_BYTES if self.times.recorded == "run" else 0)
 
     def reads_source(self) -> frozenset[str]:
-        """What an output reads, and the variables of `deleted`."""
+        """The provenance that an output reads, and the variables of `deleted`."""
         return super().reads_source() | (frozenset() if self.times.deleted is None else self.times.deleted.reads_system)
 
     def describe(self) -> Sequence[str]:
@@ -244,7 +244,7 @@ class HistoryOutput(Output, Keyed):
         return {name: F.lit(None).cast(physical_type(types[name])) for name in (RECORDED_FROM, RECORDED_TO) if name in self.times.names}
 
     def _compared_parts(self, rows: DataFrame, names: Sequence[str]) -> list[Column]:
-        """What rows say, as parts that compare exactly: columns, and the undeclared fields that are written."""
+        """The values of rows as parts that compare exactly: columns, and the undeclared fields that are written."""
         return parts(rows, [*names, *(name for name in ("_widened",) if name in self.output.hidden)])
 
     # -- by the time of recording

@@ -80,7 +80,7 @@ class Output(Operator):
         self.config = config
         self.projection = projection
         self.taken = projection.written
-        """What is read of the input, as in a projection."""
+        """The columns that are read of the input, as in a projection."""
         self.layout = place.layout
         self.declared = place.declared
         self.folder = place.folder
@@ -172,7 +172,7 @@ class Output(Operator):
         return F.concat(*(sort_bytes(key, self._value(key.field), self._bytes(key.field)) for key in self.config.sort_order))
 
     def _value(self, field: str) -> Column:
-        """What is null where a sort field is."""
+        """A column that is null where a sort field is."""
         return column(MEMBER + field if field in self.undeclared else field)
 
     def _bytes(self, field: str) -> Column:

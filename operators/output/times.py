@@ -46,7 +46,7 @@ def _default_mode(kind: str) -> Any:
 
 
 def times_of(spec: NodeSpec, projection: Projection, binding: Binding) -> Times | None:
-    """What an output's history is a history of; None where a problem was reported."""
+    """The key and the times of an output's history; None where a problem was reported."""
     config: OutputConfig = spec.config
     assert config.history is not None  # the caller looked
     history = config.history

@@ -223,13 +223,13 @@ def _check_dataset(config: SourceConfig, report: Any) -> None:
 
 
 def _check_address(transport: Rest, report: Any) -> None:
-    """What goes together in the transport of a service or of a dataset's server."""
+    """Report misfits in the transport of a service or of a dataset's server."""
     for place, message in transport.misfits():
         report("CFG-004", f"'{place[-1] if place else 'transport'}': {message}", ("config", "transport", *place))
 
 
 def _check_service(config: SourceConfig, matchers: Sequence[str], report: Any) -> None:
-    """What a source of a service may not say: names of files, formats that are no documents."""
+    """Report settings that a source of a service may not have: names of files, formats that are no documents."""
     if config.service is not None:
         _check_address(config.service, report)
     for name in matchers:

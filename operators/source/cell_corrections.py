@@ -104,7 +104,7 @@ class CellCorrections:
         return pa.RecordBatch.from_arrays([columns.get(name, batch.column(name)) for name in batch.schema.names], schema=batch.schema)
 
     def _error(self, batch: pa.RecordBatch, records: _Records, index: int, corrected: Mapping[str, Any]) -> str | None:
-        """What is wrong with a record still; None where all of its cells convert now."""
+        """The error that a record still has; None where all of its cells convert now."""
         fields = {name: text for name, text in records.fields[index].items() if name not in corrected}
         wrong = {name: text for name, text in fields.items() if text and not batch.column(name)[records.at[index]].is_valid}
         if not wrong:
@@ -134,13 +134,13 @@ class _Records:
         return cls(places, [errors[index] and COERCION for index in kept], fields, {name: batch.column(name).take(taken).to_pylist() for name in names})
 
     def cell(self, index: int, name: str) -> Cell:
-        """What a cell says."""
+        """The value of a cell."""
         value = self.values[name][index]
         return (False, value) if value not in (None, "") else (True, self.fields[index].get(name) or "")
 
 
 def cell_of(value: Any) -> Cell:
-    """What a correction says of a cell."""
+    """The value of a cell in a correction."""
     return (True, "") if value in (None, "") else (isinstance(value, RawText), str(value) if isinstance(value, RawText) else value)
 
 

@@ -187,7 +187,7 @@ class Merge(Strict):
 
     @property
     def unknown(self) -> OnUnknown:
-        """What becomes of records that refer to an unknown key."""
+        """The treatment of records that refer to an unknown key."""
         return self.on_unknown or OnUnknown()
 
     def misfits(self, *, of_answers: bool = False, feed: bool = False) -> Iterator[str]:
@@ -221,7 +221,7 @@ class Merge(Strict):
 
 
 def _of_dataset(value: Any) -> Any:
-    """What a source of type odf says, with what goes without saying: op rows, their column `op`, and only declared columns."""
+    """The settings of a source of type odf, with the defaults of a dataset: op rows, their column `op`, and only declared columns."""
     if not isinstance(value, dict) or value.get("type") != DATASET:
         return value
     merge = _merge(value.get("merge", {}))

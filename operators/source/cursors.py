@@ -21,5 +21,5 @@ def greatest(text: str) -> Any:
 
 
 def as_text(value: Any, raw: Any) -> str:
-    """What the ledger keeps of the greatest value. `raw`: what the database has for it."""
+    """The greatest value as the ledger stores it. `raw`: the database's form of it."""
     return orjson.dumps({"kind": type(value).__name__, "value": str(value) if isinstance(value, Decimal) else value, "raw": raw}).decode()

@@ -15,7 +15,7 @@ Label = tuple[int, ...]
 
 
 class Stamped(Protocol):
-    """What changes when a file does."""
+    """The stamp of a file, which changes when the file does."""
 
     @property
     def size(self) -> int:
@@ -27,7 +27,7 @@ class Stamped(Protocol):
 
     @property
     def tag(self) -> str:
-        """What a store has to tell versions of an object apart; empty for files of this machine."""
+        """The mark by which a store tells versions of an object apart; empty for files of this machine."""
 
 
 class Found(Stamped, Protocol):
@@ -211,7 +211,7 @@ def compare_contents(found: Sequence[Found], known: Sequence[FileRecord], conten
 
 
 def _compared(found: Sequence[Found], known: Sequence[FileRecord], content_hash: ContentHash, present: Sequence[FileRecord | None]) -> FileChanges:
-    """What became of the files, where `present` has the known record of each."""
+    """The changes of the files, where `present` has the known record of each."""
     stays = in_order(present)
     before = [record if at in stays else None for at, record in enumerate(present)]
     now = [_as_found(old, file, label, content_hash) for old, file, label in zip(before, found, labels(present, stays, known), strict=True)]

@@ -115,7 +115,7 @@ class SourceNode(BoundNode):
 
     @property
     def shape(self) -> RowShape:
-        """What the source's op rows carry."""
+        """The columns and the key of the source's op rows."""
         mark = self.config.event_time
         event_time = (mark.column, microseconds(mark.delay) if mark.delay else 0) if mark else None
         riders = tuple((CK + name, name) for name in self.config.correlation_key)
@@ -156,7 +156,7 @@ class SourceNode(BoundNode):
         return formats.reader("json", {"format": "ndjson", **feed}, replace(plan, array_paths=()))
 
     def files(self, number: int, places: Places, local: Callable[[Place], Place] | None = None) -> FileReader:
-        """What makes op rows of the source's files. `number`: its first key byte; `places`: where relative paths start; `local`: where a file is read instead."""
+        """The maker of op rows of the source's files. `number`: its first key byte; `places`: where relative paths start; `local`: where a file is read instead."""
         return FileReader(self.reader(), self.shape, number, places, self.first_records, self.kept, local, self.scope_pattern)
 
     @property
@@ -168,7 +168,7 @@ class SourceNode(BoundNode):
         return ScopePattern(scope.path, {column.name: column.declared for column in self.config.schema_ if column.name in scope.names})
 
     def page_reader(self) -> Any:
-        """What takes an answer of the source's service apart."""
+        """The reader that takes an answer of the source's service apart."""
         return self._reader
 
     def notes(self) -> Sequence[str]:
@@ -215,7 +215,7 @@ class SourceNode(BoundNode):
         return (f"format: {config.type}, {where}", f"merge: {config.merge.strategy}{key}{self._described()}", *corrected)
 
     def _described(self) -> str:
-        """What the merge strategy reads beside the key, in words."""
+        """The settings of the merge strategy beside the key, in words."""
         merge, feed = self.config.merge, self.config.feed
         scope = merge.scope.path if isinstance(merge.scope, ScopePath) else ", ".join(merge.scope or ())
         parts = [f"messages of {feed}"] if feed else []

@@ -55,7 +55,7 @@ class Writes:
         return any(program.calls for _, _, program in self.parts) or bool(self.reads & fresh)
 
     def fingerprint(self) -> dict[str, Any]:
-        """What decides whether the logic changed."""
+        """The settings that decide whether the logic changed."""
         return {"scope": self.scope, "set": [[name, str(type_), program.normal_text()] for name, type_, program in self.parts]}
 
     def describe(self) -> tuple[str, ...]:

@@ -104,7 +104,7 @@ class PassingState(Keyed):
         self.deterministic = writes.deterministic
 
     def reads_source(self) -> frozenset[str]:
-        """What the assignments read of a record's provenance, and its file where that is the scope."""
+        """The provenance of a record that the assignments read, and its file where that is the scope."""
         return self.writes.reads | ({"source.file"} if self.writes.scope == "source" else frozenset())
 
     def describe(self) -> Sequence[str]:

@@ -15,7 +15,7 @@ from cxl.typed.tree import AggregateUse
 from cxl.values.decimals import mixed, scale_of
 
 State = Any
-"""What an aggregate remembers; immutable."""
+"""The memory of an aggregate; immutable."""
 
 
 @dataclass(frozen=True, slots=True)

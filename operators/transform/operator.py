@@ -28,7 +28,7 @@ class Transform(Linear):
         self.logic = logic
 
     def reads_source(self) -> frozenset[str]:
-        """What the program reads of a record's provenance."""
+        """The provenance of a record that the program reads."""
         return self.logic.reads()
 
     def bound(self, changes: int, live: int) -> int | None:

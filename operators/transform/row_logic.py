@@ -34,7 +34,7 @@ class Images(NamedTuple):
 
 
 class RowLogic:
-    """What a transform does with one record, shared by all kinds of transforms: program, then checks. `directives` leave the data alone."""
+    """The work of a transform on one record, shared by all kinds of transforms: program, then checks. `directives` leave the data alone."""
 
     def __init__(self, spec: NodeSpec, row: RowType, program: Program, checks: Sequence[Check], directives: Sequence[Directive] = ()) -> None:
         config: TransformConfig = spec.config
@@ -52,7 +52,7 @@ class RowLogic:
         self.output = RowType(row.data.with_fields(program.output), ("_error",), emitted, riders, kept_order, key)
 
     def fingerprint(self) -> dict[str, Any]:
-        """What decides whether the logic changed; messages of checks count because rejects carry them."""
+        """The settings that decide whether the logic changed; messages of checks count because rejects carry them."""
         checks = [(item.label, item.severity, item.message, program.normal_text()) for item, program in self.checks]
         return {"cxl": self.program.normal_text(), "checks": checks, "max_expansion": self.config.max_expansion}
 

@@ -1,4 +1,4 @@
-"""What the log of a changelog table says about its op rows, mostly without reading a row."""
+"""Facts about a changelog table's op rows out of its log, mostly without reading a row."""
 
 from __future__ import annotations
 

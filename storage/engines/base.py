@@ -1,4 +1,4 @@
-"""What every engine offers: a session that starts on first use, and Arrow tables in and out."""
+"""The interface of every engine: a session that starts on first use, and Arrow tables in and out."""
 
 import os
 import threading

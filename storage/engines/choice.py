@@ -1,4 +1,4 @@
-"""What users say about the engine, and which engine `auto` is for a run's work."""
+"""The users' choice of the engine, and which engine `auto` is for a run's work."""
 
 import sys
 from dataclasses import dataclass, replace

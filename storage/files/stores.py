@@ -64,7 +64,7 @@ class Store(Protocol):
         """The number of the volume that a file of this machine is on; None for an object."""
 
     def identity(self, place: Place) -> tuple[object, ...]:
-        """What changes when a file does; nothing for a file that is gone."""
+        """The marks of a file that change when it does; none for a file that is gone."""
 
     def content(self, place: Place) -> Buffer:
         """All bytes of a file, without a copy where they are mapped."""

@@ -38,7 +38,7 @@ SEPARATOR = "\x1f"
 BEFORE = f"{OWN}before "
 """The beginning of the columns with the key that a message replaces, one for each key column."""
 PASSED, STANDS, GOES, TRUNCATES, ACTIVATES = range(5)
-"""What a message does: nothing, its record is live, its key is not live any more, no earlier key is, no key of an earlier version of the stream is."""
+"""The effect of a message: nothing, its record is live, its key is not live any more, no earlier key is, no key of an earlier version of the stream is."""
 CHUNK_BYTES = 16 << 20
 """Bytes of a file that one task reads."""
 
@@ -167,7 +167,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class EventPlan:
-    """What a reader of a change feed has to know beside the columns.
+    """The plan of a change feed, beside the columns.
 
     Args:
         key: the labels of the key columns
@@ -180,7 +180,7 @@ class EventPlan:
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """What a source reads of its files, whatever their format.
+    """The plan of reading a source's files, whatever their format.
 
     Args:
         declared: the columns of the source's schema
@@ -352,7 +352,7 @@ class Reader(Generic[OptionsT]):
 
     @property
     def separators(self) -> tuple[str, str]:
-        """What is between cells, and what is around them. Only for `delimited` formats."""
+        """The separator of cells, and the quote around them. Only for `delimited` formats."""
         return ",", '"'
 
     def split(self, data: Buffer, name: str, target: int = CHUNK_BYTES) -> list[Range]:

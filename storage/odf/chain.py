@@ -66,7 +66,7 @@ class Block:
 
 @dataclass(slots=True)
 class Chain:
-    """What the blocks up to a head say.
+    """The state of a dataset by its blocks up to a head.
 
     Attributes:
         head: The hash of the last block.

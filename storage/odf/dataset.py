@@ -40,7 +40,7 @@ class DatasetFolder:
         return file.read_bytes()
 
     def chain(self, known: Chain | None = None) -> Chain | None:
-        """What the dataset says; None where there is none yet. `known`: what an earlier head said; only newer blocks are read. Raises OutputError (E662) for a folder with something else, InputError (E660), OSError."""
+        """The dataset's chain; None where there is none yet. `known`: the chain up to an earlier head; only newer blocks are read. Raises OutputError (E662) for a folder with something else, InputError (E660), OSError."""
         if self.root.exists() and not self.root.is_dir():
             raise OutputError(f"E662: {self.root} is a file, and no folder of a dataset")
         strange = sorted(one.name for one in self.root.iterdir() if one.name not in FOLDERS) if self.root.is_dir() else []

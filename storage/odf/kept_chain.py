@@ -1,4 +1,4 @@
-"""What is kept of a chain that was read, as text: blocks never change, so that the next reader begins behind the kept head.
+"""A chain that was read, as text: blocks never change, so that the next reader begins behind the kept head.
 
 What is kept is a convenience. Without it, or where the head does not lead to it, a chain is read to its seed.
 """

@@ -165,7 +165,7 @@ def _has_one_width(type_: pa.DataType) -> bool:
 
 
 def _cells(values: pa.Array) -> pa.Array:
-    """What is hashed of each value, as bytes; one zero byte for a null."""
+    """The bytes of each value that are hashed; one zero byte for a null."""
     plain = _plain(values)
     if pa.types.is_boolean(plain.type):
         made = _as_bytes(pc.add(plain.cast(pa.uint8()), pa.scalar(1, pa.uint8())))

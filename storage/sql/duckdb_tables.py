@@ -76,7 +76,7 @@ class DuckSession(Session):
         return rows
 
     def standing(self, table: TableName) -> Standing:
-        """What the catalog says of a name."""
+        """The table or view that has a name, by the catalog."""
         schema = "current_schema()" if table.schema is None else "?"
         given = [table.table] if table.schema is None else [table.table, table.schema]
         where = f"lower(table_name) = lower(?) AND table_schema = {schema} AND table_catalog = current_database()"

@@ -7,7 +7,7 @@ from typing import Literal
 from storage.errors import OutsideError
 
 Trouble = Literal["unreachable", "password", "moment", "refused", "unique", "constraint", "busy"]
-"""What happened.
+"""The kind of failure.
 
 * `unreachable`: there is no answer; another try may have one
 * `password`: the server refuses the user

@@ -1,4 +1,4 @@
-"""What a table receives in one transaction: the changes of rows, all rows anew, or further op rows."""
+"""The writes to a table in one transaction: the changes of rows, all rows anew, or further op rows."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """What one output brings to its table.
+    """The write of one output to its table.
 
     Attributes:
         pipeline: The pipeline's name; with `output` the key of the control row.
@@ -77,7 +77,7 @@ Way: TypeAlias = Literal["statements", "replacing"]
 
 
 Found: TypeAlias = Literal["none", "empty", "rows"]
-"""What is there of a table: nothing, a table that was emptied, a table with rows."""
+"""The state of a table: not there, emptied, with rows."""
 
 
 def write(connection: Connection, given: Write) -> None:

@@ -26,7 +26,7 @@ _LOST = ("server closed the connection", "connection to server was lost", "no co
 
 
 def settings(connection: Connection) -> dict[str, str]:
-    """What is added to the address: the time to connect, and the name of the program."""
+    """The parameters beside the address: the time to connect, and the name of the program."""
     return {"connect_timeout": str(max(2, round(connection.timeout))), "application_name": "errata"}  # libpq's least is 2
 
 

@@ -45,7 +45,7 @@ class PostgresSession(Session):
         return f"CAST(${number} AS text)"
 
     def locked(self) -> str:
-        """What a statement ends with so that it locks its row."""
+        """The end of a statement that locks its row."""
         return " FOR UPDATE"
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> int:
@@ -114,7 +114,7 @@ class PostgresSession(Session):
 
 @dataclass(slots=True)
 class _Maker:
-    """What makes batches that the driver reads: how many rows it made, and what stopped it."""
+    """A maker of batches that the driver reads: how many rows it made, and what stopped it."""
 
     rows: int = 0
     problem: BaseException | None = None

@@ -41,7 +41,7 @@ class AnswerColumn:
 
 @dataclass(frozen=True, slots=True)
 class From:
-    """What a cursor asks for: rows at or behind a value, and those without one. `type` is the column's type as the database calls it."""
+    """The bound of a cursor: rows at or behind a value, and rows without one. `type` is the column's type as the database calls it."""
 
     column: str
     value: Any
@@ -130,7 +130,7 @@ def one_moment(connection: Connection, *, beside_writer: bool = False) -> Iterat
 
 
 def tried(connect: Any) -> Any:
-    """What `connect` gives, tried again with growing pauses where there is no answer. Raises DatabaseError."""
+    """The result of `connect`, tried again with growing pauses where there is no answer. Raises DatabaseError."""
     for pause in (*PAUSES, None):
         try:
             return connect()

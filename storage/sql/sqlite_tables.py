@@ -80,7 +80,7 @@ class SqliteSession(Session):
         return rows
 
     def standing(self, table: TableName) -> Standing:
-        """What the schema says of a name."""
+        """The table or view that has a name, by the schema."""
         schema = quoted(table.schema or _SCHEMA)
         found = self.fetched(f"SELECT name, type FROM {schema}.sqlite_master WHERE type IN ('table', 'view') AND lower(name) = lower(?)", (table.table,))
         if not found:

@@ -63,7 +63,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class ControlRow:
-    """What a table holds: the rows of an output at an epoch of a ledger, which `chain` tells from others."""
+    """The content of a table: the rows of an output at an epoch of a ledger, which `chain` tells from others."""
 
     table_name: str
     chain: str
@@ -74,7 +74,7 @@ class ControlRow:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What is in a database before a run.
+    """A table in a database before a run.
 
     Attributes:
         kind: What has the table's name; None where nothing has.
@@ -148,7 +148,7 @@ class Session(ABC):
 
     @abstractmethod
     def standing(self, table: TableName) -> Standing:
-        """What has the name of a table, without a control row. Raises DatabaseError."""
+        """The table or view that has a name, without a control row. Raises DatabaseError."""
 
     @abstractmethod
     def reclaim(self, table: TableName) -> None:
@@ -177,7 +177,7 @@ class Session(ABC):
     # -- the control table
 
     def look(self, table: TableName, pipeline: str, output: str) -> Standing:
-        """What has the table's name, with the control row of an output."""
+        """The table or view that has a name, with the control row of an output."""
         control = table.beside(CONTROL)
         found = self.standing(table)
         if self.standing(control).kind is None:
@@ -265,7 +265,7 @@ def session_of(connection: Connection, *, writes: bool) -> Iterator[Session]:
 
 
 def look(connection: Connection, table: TableName, pipeline: str, output: str) -> Standing:
-    """What has a table's name, and the control row of an output. A file that is not there is not made. Raises DatabaseError."""
+    """The table or view that has a name, and the control row of an output. A file that is not there is not made. Raises DatabaseError."""
     path = connection.address().path
     if path is not None and not path.exists():
         return NOTHING

@@ -59,7 +59,7 @@ def _place(state: State, node: str) -> Place:
 
 
 def kept_chain(state: State, node: str) -> Chain | None:
-    """What the last export of a node kept of its dataset's chain; None where there is nothing of use."""
+    """The chain of the dataset that the last export of a node kept; None where there is none of use."""
     try:
         return kept(folder_at(_folder(state), state.connection).read(f"{node}.chain"))
     except StorageError:

@@ -72,7 +72,7 @@ class Unconditional(StorageError):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a listing says of an object. `tag`: its ETag, in quotation marks; `version`: where the store counts them; `modified`: seconds since 1970, by the store's clock."""
+    """The facts of a listing about an object. `tag`: its ETag, in quotation marks; `version`: where the store counts them; `modified`: seconds since 1970, by the store's clock."""
 
     key: str
     size: int
@@ -87,7 +87,7 @@ class Facts:
 
     @property
     def identity(self) -> str:
-        """What is the same as long as the object is: ETag and version."""
+        """The mark of an object's content: ETag and version."""
         return f"{self.tag} {self.version}".rstrip()
 
 
@@ -292,7 +292,7 @@ def _provider(given: Mapping[str, str | None]) -> Callable[[], dict[str, Any]]:
 
 
 def _understood(error: Exception) -> tuple[Trouble, str]:
-    """What an error of the library means, in words without addresses, which may have signatures."""
+    """The meaning of an error of the library, in words without addresses, which may have signatures."""
     text = str(error)
     status, code = _STATUS.search(text), _CODE.search(text)
     said = f"{status[1]}{status[2].rstrip()}{f' ({code[1]})' if code else ''}" if status else "so"
@@ -311,14 +311,14 @@ def _understood(error: Exception) -> tuple[Trouble, str]:
 
 
 def _refused(status: str, said: str) -> tuple[Trouble, str]:
-    """What a status means that the library has no exception for."""
+    """The meaning of a status that the library has no exception for."""
     if status in ("401", "403"):
         return "other", f"the store refuses these credentials: {said}"
     return ("again" if status[0] == "5" or status in ("408", "429") else "other"), f"the store says {said}"
 
 
 def _unanswered(text: str) -> tuple[Trouble, str]:
-    """What a failure without a status means."""
+    """The meaning of a failure without a status."""
     if "credentials" in text or "Missing" in text or "builder error" in text:
         return "other", _plain(text)
     if "timed out" in text or "timeout" in text.lower():

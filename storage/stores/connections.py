@@ -232,7 +232,7 @@ class Stores:
         return found
 
     def uncovered(self, uri: str) -> ConnectionFault:
-        """What is wrong with a URI that no connection covers (E640; E602 where the address of one is not known)."""
+        """The fault of a URI that no connection covers (E640; E602 where the address of one is not known)."""
         for one in self.connections:
             try:
                 _ = one.place

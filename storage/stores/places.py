@@ -78,7 +78,7 @@ class ObjectPath:
         return replace(self, tag=tag, size=size)
 
     def facts(self) -> Facts | None:
-        """What its store says of it; None where it is not there. Raises StoreFailed."""
+        """The facts of its store about it; None where it is not there. Raises StoreFailed."""
         return self.bucket.facts(self.key)
 
     def exists(self) -> bool:

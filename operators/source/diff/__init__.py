@@ -1,1 +1,1 @@
-"""What differs between two versions of a source."""
+"""The difference between two versions of a source."""

@@ -162,7 +162,7 @@ def _hashes(table: pa.Table) -> Any:
 
 
 def _shifted_pairs(pairs: Sequence[tuple[Any, Any]], places: Sequence[AlignedRange]) -> tuple[Any, Any]:
-    """What stayed in each place as positions among all that was looked at."""
+    """The pairs of each range as positions in both whole files."""
     none = np.empty(0, np.int64)
     left = np.concatenate([none, *(pair[0] + place.old.start for pair, place in zip(pairs, places, strict=True))])
     right = np.concatenate([none, *(pair[1] + place.new.start for pair, place in zip(pairs, places, strict=True))])

@@ -84,7 +84,7 @@ class ScopedDelivery:
 
     @cached_property
     def _kept(self) -> DataFrame | None:
-        """What earlier runs kept."""
+        """The state of earlier runs; None where there is none."""
         found = None if self.request.prior is None else self._memory.latest()
         return None if found is None else found.where(F.col("__kind").isNotNull())
 
@@ -165,7 +165,7 @@ class ScopedDelivery:
         return good.join(F.broadcast(_of_files(self.request, pattern, self.request.changes.now)), "_file", "left").select(*map(column, names))
 
     def _prior(self, fresh: DataFrame, names: Sequence[str]) -> tuple[DataFrame | None, list[DataFrame], DataFrame | None]:
-        """What there was of the keys that the run touches.
+        """The prior rows of the keys that the run touches.
 
         Returns:
             The prior rows; the live and shadowed records that still count; and the shadowed ones of these keys.

@@ -99,7 +99,7 @@ class ChunkList:
 
     @cached_property
     def known(self) -> KnownChunks:
-        """What finds the same chunks in the next version of the file."""
+        """The chunks by which the next version of the file finds the same ones."""
         digests, begins, sizes, records = (self.table.column(name).to_numpy() for name in ("digest", "begin", "size", "records"))
         return KnownChunks(digests.view(np.uint64), begins.view(np.uint64), sizes, records, self.table.column("salt")[0].as_py())
 

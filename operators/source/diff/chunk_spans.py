@@ -155,7 +155,7 @@ def standing(places: Sequence[tuple[str, ChunkSpans]], engine: Engine) -> Narrow
 
 
 def _in_bins(ends: Sequence[tuple[str, int, int, int]], engine: Engine) -> Narrow:
-    """What chooses the rows within one of many spans, found by their epochs and the upper bits of their numbers as one number, which is met sooner than several."""
+    """A filter of the rows within one of many spans, by their epochs and the upper bits of their numbers as one number, which is met sooner than several."""
     spread = [((epoch << _EPOCH_BITS) + bin_, path, first, last) for path, epoch, first, last in ends for bin_ in range(first >> BIN_BITS, (last >> BIN_BITS) + 1)]
     names = ("__bin", "__path", "__first", "__last")
     wanted = engine.from_arrow(pa.table(dict(zip(names, map(pa.array, zip(*spread, strict=True)), strict=True))))

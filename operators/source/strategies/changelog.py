@@ -29,7 +29,7 @@ def ingest(request: IngestRequest) -> IngestResult:
 
 
 def marks_of(config: SourceConfig) -> Marks | None:
-    """What makes events of records whose order does not depend on their arrival; None where each record follows the ones before it."""
+    """The marks that make events of records whose order does not depend on their arrival; None where each record follows the ones before it."""
     if config.feed is not None:
         return by_message
     if config.merge.ops is not None:

@@ -111,7 +111,7 @@ def _first_records(request: IngestRequest, records: Keyed, now: tuple[FileRecord
 
 
 def _parts(request: IngestRequest, *, again: bool) -> list[Part]:
-    """What is to be read: all that is there, or what is new."""
+    """The parts to read: everything, or only the new ones."""
     return [replace(part, record=request.files.undeclared(part.record)) for part in (_whole_history(request) if again else fresh_parts(request))]
 
 

@@ -25,7 +25,7 @@ def ingest(request: IngestRequest) -> IngestResult:
 
 
 def marks_of(config: SourceConfig) -> Marks | None:
-    """What makes events of records that have versions; None where each record follows the ones before it."""
+    """The marks that make events of records that have versions; None where each record follows the ones before it."""
     return by_last(marked) if config.merge.version_field is not None else None
 
 

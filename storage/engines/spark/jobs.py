@@ -1,4 +1,4 @@
-"""What all Spark sessions of this process share: counted jobs, and settings for small tables."""
+"""The parts that all Spark sessions of this process share: counted jobs, and settings for small tables."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -31,7 +31,7 @@ def packed(codec: str, data: bytes) -> bytes:
 
 
 def unpacked(codec: str, data: bytes, grown: Callable[[int], None]) -> bytes:
-    """What a block unpacks to. `grown` takes its size so far, and may stop it. Raises UnreadableBlock."""
+    """The unpacked content of a block. `grown` takes its size so far, and may stop it. Raises UnreadableBlock."""
     try:
         parts, size = [], 0
         for part in _parts(codec, data, grown):

@@ -74,7 +74,7 @@ class EventReader:
 
     @classmethod
     def of(cls, reader: Reader[JsonReadOptions]) -> EventReader:
-        """What reads the events of a reader's files."""
+        """The reader of the events of a reader's files."""
         assert reader.options.cdc is not None  # only change feeds are read so
         return cls(reader.plan, reader.options.cdc)
 

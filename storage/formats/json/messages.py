@@ -18,7 +18,7 @@ from storage.formats.json.exact_numbers import parsed_exactly
 from storage.values.json_text import canonical
 
 UNAVAILABLE: Final = "__debezium_unavailable_value"
-"""What Debezium writes for a value that the database did not send."""
+"""Debezium's text for a value that the database did not send."""
 
 
 _SCALE: Final = re.compile(r"-?[0-9]{1,4}")
@@ -37,7 +37,7 @@ _NO_TYPES: Final[Types] = {}
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What one message says of one row.
+    """The content of one message about one row.
 
     Attributes:
         kind: What it does, such as `STANDS`.

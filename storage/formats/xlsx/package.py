@@ -127,7 +127,7 @@ class Package:
         return found
 
     def _relations(self, path: str) -> dict[str, tuple[str, str]]:
-        """What a part refers to: kind and path by id."""
+        """The relations of a part: kind and path by id."""
         folder, _, file = path.rpartition("/")
         text = self.parts.get(f"{folder}/_rels/{file}.rels", b"")
         given = [attributes for tag, attributes in _elements(text, self.name) if tag == "Relationship"]
@@ -169,7 +169,7 @@ def _extents(path: str, text: bytes) -> list[Extent]:
 
 
 def _blocks(data: bytes, member: zipfile.ZipInfo) -> Iterator[bytes]:
-    """What a member really unpacks to, whatever the archive says of its size. Raises BadZipFile where it says something else."""
+    """The unpacked content of a member, whatever the archive says of its size. Raises BadZipFile where it differs from that."""
     label, extra = struct.unpack_from("<HH", data, member.header_offset + 26)
     start = member.header_offset + 30 + label + extra
     packed = memoryview(data)[start : start + member.compress_size]

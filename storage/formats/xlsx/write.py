@@ -94,7 +94,7 @@ class XlsxSession(Session):
         return self._bytes.getvalue()
 
     def _writer_of(self, column: Column) -> Callable[[int, int, str, Any], None]:
-        """What writes the cells of a column."""
+        """The writer of a column's cells."""
         digits = decimal_type(base_type(column.type))
         if digits is None:
             return self._cell

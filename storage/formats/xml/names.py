@@ -1,4 +1,4 @@
-"""What XML allows as a name and as text."""
+"""Names and texts that XML allows."""
 
 import re
 

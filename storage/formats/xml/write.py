@@ -45,7 +45,7 @@ class _Element:
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """What an element holds that is made of a map: its attributes, and its text and children."""
+    """The content of an element that is made of a map: its attributes, and its text and children."""
 
     attributes: str
     inner: str
