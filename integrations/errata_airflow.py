@@ -76,10 +76,10 @@ class ErrataRunOperator(BaseOperator):
 
     def _tell(self, context: Context, event: Event) -> None:
         """Give the asset of a file or table that was written an event."""
-        told = {name: event[name] for name in ("node", "target", "rows", "epoch")}
+        facts = {name: event[name] for name in ("node", "target", "rows", "epoch")}
         for asset in self.outlets:
             if getattr(asset, "uri", "").rstrip("/").endswith(event["target"].rstrip("/")):
-                context["outlet_events"][asset].extra = told
+                context["outlet_events"][asset].extra = facts
 
     def on_kill(self) -> None:
         """Interrupt the run, and kill it where it does not end."""

@@ -73,8 +73,8 @@ def test_the_steps_of_the_recipe_make_what_runs_without_network_and_not_as_root(
     alone = ["unshare", "--net", "--mount", "bash", "-c", begin, "alone"]
     for engine in ("sail", "spark"):
         command = ["errata", "run", "pipeline.yaml", "--engine", engine, "--state", f"state-{engine}", "--force", "--quiet"]
-        told = {**settings, "PATH": path, "HOME": str(work)}
-        done = subprocess.run([*alone, *command], cwd=work, env=told, capture_output=True, text=True, timeout=300, check=False)
+        variables = {**settings, "PATH": path, "HOME": str(work)}
+        done = subprocess.run([*alone, *command], cwd=work, env=variables, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stderr
         assert (work / "out" / "revenue.csv").read_text() == "region,orders,revenue,top\nnorth,2,79,40\nsouth,2,301,240\nwest,1,37.5,37.5\n"
 
@@ -89,13 +89,13 @@ def test_units_are_well_formed_and_take_rejects_for_success():
     assert units[".timer"]["Timer"]["OnCalendar"]
 
 
-@pytest.mark.parametrize(("code", "told"), [(0, "success"), (2, "warning: records in the dead letter queue"), (6, "another run"), (4, "FAILURE (exit code 4)")])
-def test_the_script_for_cron_tells_each_end_and_hands_its_code_on(tmp_path, code, told):
+@pytest.mark.parametrize(("code", "message"), [(0, "success"), (2, "warning: records in the dead letter queue"), (6, "another run"), (4, "FAILURE (exit code 4)")])
+def test_the_script_for_cron_tells_each_end_and_hands_its_code_on(tmp_path, code, message):
     errata = tmp_path / "errata"
     errata.write_text(f'#!/bin/bash\necho "$@" > {tmp_path}/words\nexit {code}\n')
     errata.chmod(errata.stat().st_mode | stat.S_IXUSR)
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "ERRATA_LOG": str(tmp_path / "log"), "ERRATA_METRICS_SPOOL_DIR": str(tmp_path / "spool")}
     answer = subprocess.run([DEPLOY / "daily.sh", "p.yaml"], env=environment, check=False, capture_output=True)
     assert answer.returncode == code
-    assert told in (tmp_path / "log").read_text()
+    assert message in (tmp_path / "log").read_text()
     assert (tmp_path / "words").read_text().split()[:2] == ["run", "p.yaml"]

@@ -95,8 +95,8 @@ def show(results: Results) -> Iterator[str]:
     rows = []
     for one in measured:
         first = one.part(COLD)
-        told = [cell for name in (DELTA, RESTATE, *HISTORIES) for cell in (seconds(one.part(name)), share(one.part(name), first))]
-        rows.append((rows_of(one.size), one.engine, seconds(first), *told))
+        cells = [cell for name in (DELTA, RESTATE, *HISTORIES) for cell in (seconds(one.part(name)), share(one.part(name), first))]
+        rows.append((rows_of(one.size), one.engine, seconds(first), *cells))
     named = [cell for name in (DELTA, RESTATE, *(f"history {name}" for name in HISTORIES)) for cell in (name, "of the first run")]
     yield from table(("rows", "engine", "first run", *named), rows, measured)
 

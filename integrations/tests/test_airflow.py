@@ -23,24 +23,24 @@ with DAG("sums", start_date=datetime(2026, 1, 1), schedule=None):
 """
 
 
-class Told:
+class KeptEvent:
     """The parts of an asset event that Airflow keeps."""
 
     extra: dict | None = None
 
 
-def run(project: Project, **settings: object) -> tuple[dict, Told]:
-    asset, told = Asset(f"file://{project.folder}/sums.csv"), Told()
+def run(project: Project, **settings: object) -> tuple[dict, KeptEvent]:
+    asset, event = Asset(f"file://{project.folder}/sums.csv"), KeptEvent()
     operator = ErrataRunOperator(task_id="orders", pipeline=str(project.pipeline), words=WORDS, command=COMMAND, outlets=[asset], **settings)
-    return operator.execute({"outlet_events": {asset: told}}), told
+    return operator.execute({"outlet_events": {asset: event}}), event
 
 
 @pytest.mark.parametrize(("given", "code", "rejected"), [("clean", 0, 0), ("rejected", 2, 1)])
 def test_the_last_event_is_the_result(project: Project, given: str, code: int, rejected: int) -> None:
     project.give(given)
-    finished, told = run(project)
+    finished, stderr = run(project)
     assert (finished["event"], finished["exit_code"], finished["rejected"]) == ("run_finished", code, rejected)
-    assert told.extra == {"node": "out", "target": "sums.csv", "rows": 2 - rejected, "epoch": 1}
+    assert stderr.extra == {"node": "out", "target": "sums.csv", "rows": 2 - rejected, "epoch": 1}
     if rejected:
         with pytest.raises(AirflowFailException, match="1 records are in the dead letter queue"):
             run(project, fail_on_rejected=True)

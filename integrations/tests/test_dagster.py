@@ -18,9 +18,9 @@ def test_an_output_that_was_written_is_a_materialization(project: Project, given
     with DagsterInstance.ephemeral() as instance:
         result = run(project, instance)
         (made,) = result.get_asset_materialization_events()
-        told = made.materialization.metadata
-        assert (made.asset_key, told["epoch"].value, told["rows"].value) == (AssetKey(["sums.csv"]), 1, 2 - rejected)
-        assert told["ops"].value["+A"] == 2 - rejected
+        metadata = made.materialization.metadata
+        assert (made.asset_key, metadata["epoch"].value, metadata["rows"].value) == (AssetKey(["sums.csv"]), 1, 2 - rejected)
+        assert metadata["ops"].value["+A"] == 2 - rejected
         checks = {one.check_name: (one.passed, one.severity) for one in result.get_asset_check_evaluations()}
         assert checks == {"verify": (True, AssetCheckSeverity.ERROR), "no_rejects": (not rejected, AssetCheckSeverity.WARN)}
         again = run(project, instance)

@@ -202,10 +202,10 @@ def test_all_workers_are_lost(here: Cluster, tmp_path: Path, alone: dict[str, st
             here.lose(worker)
 
     with at_step(SECOND, lose):
-        code, _, told = command("run", str(folder.path / "pipeline.yaml"), "--engine", "spark", "--master", here.url, "--engine-wait", WAIT)
+        code, _, stderr = command("run", str(folder.path / "pipeline.yaml"), "--engine", "spark", "--master", here.url, "--engine-wait", WAIT)
     assert code == 4
-    assert re.search(rf"waiting for executors of {here.url}, \d+ s", told)
-    assert f"no executor of {here.url} took work for {WAIT} s" in told
+    assert re.search(rf"waiting for executors of {here.url}, \d+ s", stderr)
+    assert f"no executor of {here.url} took work for {WAIT} s" in stderr
     check(folder, alone)
 
 
@@ -214,10 +214,10 @@ def test_the_driver_is_lost_in_the_middle_of_a_run(here: Cluster, tmp_path: Path
 
     folder = project(tmp_path)
     with at_step(SECOND, lambda: kill(SparkContext._gateway.proc.pid)):
-        code, _, told = command("run", str(folder.path / "pipeline.yaml"), "--engine", "spark", "--master", here.url)
+        code, _, stderr = command("run", str(folder.path / "pipeline.yaml"), "--engine", "spark", "--master", here.url)
     stop_engines()
     assert code == 4
-    assert "the engine ended in the middle of its work" in told
+    assert "the engine ended in the middle of its work" in stderr
     check(folder, alone)
 
 
@@ -248,13 +248,13 @@ def test_a_connect_server_is_lost_in_the_middle_of_a_run(here: Cluster, tmp_path
     monkeypatch.setattr("storage.engines.spark.remote.is_loopback", lambda host: near)
     folder, url = project(tmp_path), here.connect()
     with at_step(SECOND, here.end_connect):
-        code, _, told = command("run", str(folder.path / "pipeline.yaml"), "--engine", "spark", "--remote", url, "--engine-wait", WAIT)
+        code, _, stderr = command("run", str(folder.path / "pipeline.yaml"), "--engine", "spark", "--remote", url, "--engine-wait", WAIT)
     assert code == 4
     if near:
-        assert "the engine ended in the middle of its work, or cannot be reached any more" in told
+        assert "the engine ended in the middle of its work, or cannot be reached any more" in stderr
     else:
-        assert re.search(rf"waiting for the Spark Connect server at {url}, \d+ s", told)
-        assert f"the Spark Connect server at {url} gave no answer for {WAIT} s" in told
+        assert re.search(rf"waiting for the Spark Connect server at {url}, \d+ s", stderr)
+        assert f"the Spark Connect server at {url} gave no answer for {WAIT} s" in stderr
     stop_engines()
     check(folder, alone)
 
@@ -326,10 +326,10 @@ def test_files_and_the_state_in_a_bucket(here: Cluster, tmp_path: Path, monkeypa
 def test_a_connect_server_without_jars_for_a_bucket_ends_a_run_and_the_next_one_is_right(here: Cluster, tmp_path: Path) -> None:
     lake = Lake(Folder(tmp_path), TestBucket.new(), Faults())
     many_orders(lake)
-    code, _, told = command("run", str(tmp_path / "pipeline.yaml"), "--engine", "spark", "--remote", here.connect())
+    code, _, stderr = command("run", str(tmp_path / "pipeline.yaml"), "--engine", "spark", "--remote", here.connect())
     stop_engines()
     assert code == 4
-    assert "Apache Spark has no jars for S3" in told
-    assert "docs/how-to/deploy.md" in told
+    assert "Apache Spark has no jars for S3" in stderr
+    assert "docs/how-to/deploy.md" in stderr
     assert lake.run().epoch == 1
     assert sum(int(row["n"]) for row in lake.report()) == MANY

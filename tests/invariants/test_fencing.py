@@ -100,9 +100,9 @@ def test_a_stopped_run_goes_on_after_another_one(letting_in: Callable[[Folder], 
                 other.append(ended(folder))
 
         with durable.probing(probe):
-            told = ended(folder)
+            end = ended(folder)
         assert other == ["exit 0"], name
-        assert told == "exit 6" or names.index("anchor") <= at, (name, told)
+        assert end == "exit 6" or names.index("anchor") <= at, (name, end)
         assert folder.run().exit_code == 0
         check(folder, B_READS)
         assert at % 3 or folder.violations() == [], name

@@ -103,9 +103,9 @@ def test_a_damaged_state_gives_the_right_output_or_a_registered_exit(honest: Fol
         changes = chance.random() < 0.7
         if changes:
             folder.write("rows.csv", rows(9))
-        code, _, told = command("run", str(folder.path / "pipeline.yaml"), "--engine", "sail", "--quiet")
+        code, _, stderr = command("run", str(folder.path / "pipeline.yaml"), "--engine", "sail", "--quiet")
         expected = after if changes and code in FINISHED else before
         if code not in FINISHED | REGISTERED or outputs(folder) != expected:
-            wrong.append((seed, what, changes, code, told))
+            wrong.append((seed, what, changes, code, stderr))
         shutil.rmtree(folder.path)
     assert wrong == []

@@ -46,8 +46,8 @@ def page(name: str, command: click.Command, names: list[str]) -> Iterator[str]:
     if name.startswith("errata"):
         yield from (".SH ENVIRONMENT", "An option can be set by a variable of the environment too: ERRATA_ and its name, such as ERRATA_STATE.")
         yield ".SH EXIT STATUS"
-        for code, told in ENDS.items():
-            yield from (".TP", f".B {int(code)}", escaped(told))
+        for code, meaning in ENDS.items():
+            yield from (".TP", f".B {int(code)}", escaped(meaning))
     others = [one for one in names if one.split()[0] == name.split(maxsplit=1)[0] and one != name]
     yield from (".SH SEE ALSO", ", ".join(f"{escaped(one.replace(' ', '-'))}(1)" for one in others))
 

@@ -217,16 +217,16 @@ def _apply_change(live: dict[int, tuple[str, int]], message: dict[str, Any]) -> 
     if message["op"] == "d":
         live.pop(message["before"]["id"], None)
         return True
-    told, key = message["after"], message["after"]["id"]
-    if UNAVAILABLE in (told["v"], told["w"]):
+    after, key = message["after"], message["after"]["id"]
+    if UNAVAILABLE in (after["v"], after["w"]):
         if key not in live:
             return False
         v, w = live[key]
-        live[key] = (v if told["v"] == UNAVAILABLE else told["v"], w if told["w"] == UNAVAILABLE else told["w"])
+        live[key] = (v if after["v"] == UNAVAILABLE else after["v"], w if after["w"] == UNAVAILABLE else after["w"])
         return True
     if message["before"]:
         live.pop(message["before"]["id"], None)
-    live[key] = (told["v"], told["w"])
+    live[key] = (after["v"], after["w"])
     return True
 
 

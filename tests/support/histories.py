@@ -36,11 +36,11 @@ def by_time(facts: Facts) -> list[Version]:
     found: list[Version] = []
     for thing in {fact.thing for fact in facts.values()}:
         last = {fact.since: fact for _, fact in sorted(facts.items()) if fact.thing == thing and fact.since is not None}
-        told: list[Fact] = []
+        versions: list[Fact] = []
         for _, fact in sorted(last.items()):
-            if not told or (printed(told[-1].said), bool(told[-1].ended)) != (printed(fact.said), bool(fact.ended)):
-                told.append(fact)
-        for fact, end in zip(told, [*(one.since for one in told), None][1:], strict=True):
+            if not versions or (printed(versions[-1].said), bool(versions[-1].ended)) != (printed(fact.said), bool(fact.ended)):
+                versions.append(fact)
+        for fact, end in zip(versions, [*(one.since for one in versions), None][1:], strict=True):
             found += [] if fact.ended else [(thing, fact.since, fact.said, fact.since, end)]
     return found
 
@@ -52,7 +52,7 @@ def untimed(facts: Facts) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A version, the row that told it, and the epochs of its begin and its end."""
+    """A version, the row that it comes from, and the epochs of its begin and its end."""
 
     version: Version
     key: int
@@ -70,20 +70,20 @@ class Recording:
     def tell(self, epoch: int, facts: Facts) -> None:
         """Record what the input says in an epoch."""
         if self.timed:
-            told = [(0, version) for version in by_time(facts)]
+            versions = [(0, version) for version in by_time(facts)]
         else:
-            told = [(key, (fact.thing, fact.since, fact.said, None, None)) for key, fact in sorted(facts.items()) if not fact.ended]
+            versions = [(key, (fact.thing, fact.since, fact.said, None, None)) for key, fact in sorted(facts.items()) if not fact.ended]
         open_rows = [row for row in self.rows if row.end is None]
         kept: list[Recorded] = []
         for exact in (True, False):
-            for key, version in list(told):
+            for key, version in list(versions):
                 same = [row for row in open_rows if printed(row.version) == printed(version) and (row.key == key or not exact)]
                 if same:
-                    told.remove((key, version))
+                    versions.remove((key, version))
                     open_rows.remove(first := min(same, key=lambda row: (row.begin, row.key)))
                     kept.append(first)
         closed = [row for row in self.rows if row.end is not None]
-        self.rows = [*closed, *kept, *(replace(row, end=epoch) for row in open_rows), *(Recorded(version, key, epoch) for key, version in told)]
+        self.rows = [*closed, *kept, *(replace(row, end=epoch) for row in open_rows), *(Recorded(version, key, epoch) for key, version in versions)]
 
     def in_order(self) -> list[Recorded]:
         """The rows as a file has them."""

@@ -63,9 +63,9 @@ class Dataset:
         content = sink.getvalue().to_pybytes()
         file = self.root / "data" / hash_name(content)
         file.write_bytes(content)
-        told = {"logical_hash": bytes(5), "physical_hash": bytes.fromhex(file.name[1:]), "offset_interval": {"start": start, "end": start + len(rows) - 1}, "size": len(content)}
+        block = {"logical_hash": bytes(5), "physical_hash": bytes.fromhex(file.name[1:]), "offset_interval": {"start": start, "end": start + len(rows) - 1}, "size": len(content)}
         before = {} if self.last is None else {"prev_offset": self.last}
-        self.add((kind, {**before, "new_data": {**told, **changed}}))
+        self.add((kind, {**before, "new_data": {**block, **changed}}))
         self.last = start + len(rows) - 1
         return file
 

@@ -156,19 +156,19 @@ def _by_record(files: Files, *, keyed: bool) -> Expected:
     """Under `retraction_scope: record` mates are `held` back from outputs but count; what failed is `gone`."""
     rows = list(_rows(files, keyed=keyed))
     admitted = [row for row in rows if not row.unreadable]
-    result, held, gone, told = Expected(), set[_Row](), set[_Row](), dict[_Row, str]()
+    result, held, gone, categories = Expected(), set[_Row](), set[_Row](), dict[_Row, str]()
     _overflow(rows, admitted, gone, result)
     over = set(gone)
 
     def take(failed: Iterable[_Row], category: str) -> None:
         for row in failed:
             gone.add(row)
-            told[row] = category if category != "correlated" else told.get(row, category)
+            categories[row] = category if category != "correlated" else categories.get(row, category)
         groups = {(row.source, row.group) for row in failed}
         for row in admitted:
             if (row.source, row.group) in groups and row not in gone and row not in held:
                 held.add(row)
-                told[row] = "correlated"
+                categories[row] = "correlated"
 
     take([row for row in rows if row.unreadable], "type_coercion_failure")
     while True:
@@ -182,7 +182,7 @@ def _by_record(files: Files, *, keyed: bool) -> Expected:
             break
         result.rejected["type_coercion_failure", ""] += len(low)
         take([row for row in counted if row.record["dept"] in low], "correlated")
-    result.rejected.update((category, str(row.record["id"])) for row, category in told.items() if row not in over)
+    result.rejected.update((category, str(row.record["id"])) for row, category in categories.items() if row not in over)
     _write([row for row in counted if row not in held], counted, result)
     return result
 

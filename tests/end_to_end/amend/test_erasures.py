@@ -147,9 +147,9 @@ def test_an_erasure_that_is_killed_while_it_removes_files_is_ended_by_the_next_r
     with pytest.raises(Died), durable.probing(dies_at(first + 3, "before")):
         erased(folder)
     assert holding(folder.path, ["annabella"])
-    code, told, _ = command("verify", str(folder.path / "pipeline.yaml"), "--format", "jsonl")
+    code, stdout, _ = command("verify", str(folder.path / "pipeline.yaml"), "--format", "jsonl")
     assert code == 5
-    assert "an erasure has not ended" in told
+    assert "an erasure has not ended" in stdout
     folder.run()
     check_whole(folder)
 
@@ -201,9 +201,9 @@ def test_tampering_after_an_erasure_is_found(without_anna: Folder, tmp_path: Pat
         file.write_bytes(content)
     else:
         forged(root, damage)
-    code, told, _ = command("verify", str(folder.path / "pipeline.yaml"), "--format", "jsonl")
+    code, stdout, _ = command("verify", str(folder.path / "pipeline.yaml"), "--format", "jsonl")
     assert code == 5
-    assert {"row": "content that was written", "record": "the record of the erasure", "entry": "the entries before the erasure"}[damage] in told
+    assert {"row": "content that was written", "record": "the record of the erasure", "entry": "the entries before the erasure"}[damage] in stdout
 
 
 def forged(root: Path, damage: str) -> None:
@@ -305,8 +305,8 @@ def test_without_the_key_of_erasures_nothing_is_done(small: Folder, tmp_path: Pa
     for words in (["run", pipeline], ["run", pipeline, "--full-refresh"], ["erase", pipeline, "--key", "customer=benjamin", "--by", "me", "--reason", "asked"]):
         code, _, said = command(*words)
         assert (code, KEY_VARIABLE in said) == (4, True), said
-    code, told, _ = command("verify", pipeline)
-    assert (code, KEY_VARIABLE in told) == (5, True)
+    code, stdout, _ = command("verify", pipeline)
+    assert (code, KEY_VARIABLE in stdout) == (5, True)
     assert {file: content for file, content in before.items() if file.name != "claim" and file.read_bytes() != content} == {}
     assert ((folder.path / ".errata/small") / KEY_FILE in before) == (first is None) == ((folder.path / ".errata/small") / KEY_FILE).exists()
     set_key(first)
@@ -332,19 +332,19 @@ def test_a_later_search_finds_what_came_back(without_anna: Folder, tmp_path: Pat
     pipeline = str(folder.path / "pipeline.yaml")
     assert command("erase", pipeline, "--check", "--key", "customer=annabella")[0] == 0
     (folder.path / ".errata/small/later.log").write_text("annabella\n")
-    code, told, _ = command("erase", pipeline, "--check", "--key", "customer=annabella", "--format", "jsonl")
-    assert (code, told) == (5, '{"file":"later.log"}\n')
+    code, stdout, _ = command("erase", pipeline, "--check", "--key", "customer=annabella", "--format", "jsonl")
+    assert (code, stdout) == (5, '{"file":"later.log"}\n')
 
 
 def test_what_an_erasure_says_does_not_name_the_record(small: Folder, tmp_path: Path) -> None:
     folder = copied(small, tmp_path / "one")
     pipeline = str(folder.path / "pipeline.yaml")
-    code, _, told = command("erase", pipeline, "--key", "customer=annabella", "--reason", "annabella asked", "--engine", "sail", "-q")
+    code, _, stderr = command("erase", pipeline, "--key", "customer=annabella", "--reason", "annabella asked", "--engine", "sail", "-q")
     assert code == 64
-    assert "quotes an erased value" in told
-    code, told, _ = command("erase", pipeline, "--where", 'customer == "annabella"', "--reason", "asked", "--dry-run", "--engine", "sail", "-q", "--format", "jsonl")
+    assert "quotes an erased value" in stderr
+    code, stdout, _ = command("erase", pipeline, "--where", 'customer == "annabella"', "--reason", "asked", "--dry-run", "--engine", "sail", "-q", "--format", "jsonl")
     assert code == 0
-    assert '"changelog/orders"' in told
+    assert '"changelog/orders"' in stdout
     assert holding(folder.path, ["annabella"])
     folder.load().erase(Erasure("asked", "the office", where='customer == "annabella"'), SAIL)
     check_whole(folder)
@@ -437,16 +437,16 @@ def test_files_of_earlier_epochs_that_hold_but_numbers_of_a_record_leave(neighbo
 def test_a_later_search_reads_the_cells_of_outputs_and_names_the_places_where_it_cannot(neighbours: Folder, tmp_path: Path) -> None:
     folder = copied(neighbours, tmp_path / "one")
     pipeline = str(folder.path / "pipeline.yaml")
-    code, _, told = command("erase", pipeline, "--check", "--key", "amount=91237")
+    code, _, stderr = command("erase", pipeline, "--check", "--key", "amount=91237")
     assert code == 0
-    assert "Not searched" not in told
+    assert "Not searched" not in stderr
     (folder.path / "out/amounts-3.csv").write_text("id,amount\n1,91237\n", encoding="utf-8")
-    code, told, _ = command("erase", pipeline, "--check", "--key", "amount=91237", "--format", "jsonl")
-    assert (code, told) == (5, '{"file":"out/amounts-3.csv"}\n')
+    code, stdout, _ = command("erase", pipeline, "--check", "--key", "amount=91237", "--format", "jsonl")
+    assert (code, stdout) == (5, '{"file":"out/amounts-3.csv"}\n')
     folder.write("pipeline.yaml", NEIGHBOURS.replace('type: json, path: "out/report-{epoch}.json"', "type: xml, path: out/report.xml"))
     folder.run()
-    _, _, told = command("erase", pipeline, "--check", "--key", "amount=91237", "--value", "annabella")
-    assert "Not searched for every value: out/report.xml" in told
+    _, _, stderr = command("erase", pipeline, "--check", "--key", "amount=91237", "--value", "annabella")
+    assert "Not searched for every value: out/report.xml" in stderr
 
 
 def test_short_digits_of_a_record_leave_and_the_ledger_stays_whole(small: Folder, tmp_path: Path) -> None:

@@ -146,10 +146,10 @@ def test_an_epoch_of_other_keys_cannot_be_reverted_to(tmp_path: Path) -> None:
 def test_an_epoch_that_is_not_there_cannot_be_shown(words: tuple[str, ...], history: Folder, tmp_path: Path) -> None:
     before = Folder(tmp_path)
     before.write("pipeline.yaml", history.text("pipeline.yaml"))
-    for folder, told in ((history, "there is no epoch 9; the last one is 3"), (before, "no run yet, so there is nothing to show")):
+    for folder, message in ((history, "there is no epoch 9; the last one is 3"), (before, "no run yet, so there is nothing to show")):
         code, out, errors = command(words[0], str(folder.path / "pipeline.yaml"), *words[1:])
         assert (code, out) == (64, "")
-        assert errors.startswith(f"error: {told}\n")
+        assert errors.startswith(f"error: {message}\n")
 
 
 def test_a_log_since_an_epoch_to_come_is_empty(history: Folder) -> None:
@@ -447,8 +447,8 @@ def test_a_record_that_could_not_be_read_is_corrected_in_its_file(tmp_path: Path
 
 def test_a_base_changes_no_later_answer(folder: Folder) -> None:
     before, middle = state(folder), list(folder.load().show("totals", 2))
-    told = list(folder.load().compact(3, SAIL.engine))
-    assert all(row["files"] <= 1 for row in told)
+    compacted = list(folder.load().compact(3, SAIL.engine))
+    assert all(row["files"] <= 1 for row in compacted)
     assert state(folder) == before
     assert list(folder.load().show("totals", 2)) == middle
     assert {row["epoch"] for row in folder.log("lines")} == {2, 3}

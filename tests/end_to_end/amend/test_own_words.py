@@ -38,10 +38,10 @@ def _members(folder: Folder) -> Iterator[str]:
             yield from (name for name in _names(orjson.loads(text)) if name.isidentifier() and len(name) > 3)
 
 
-def _names(told: Any) -> Iterator[str]:
-    if isinstance(told, dict):
-        yield from told
-    for inner in told.values() if isinstance(told, dict) else told if isinstance(told, list) else ():
+def _names(document: Any) -> Iterator[str]:
+    if isinstance(document, dict):
+        yield from document
+    for inner in document.values() if isinstance(document, dict) else document if isinstance(document, list) else ():
         yield from _names(inner)
 
 

@@ -208,14 +208,14 @@ def test_many_decisions_cost_few_steps(tmp_path: Path, monkeypatch: pytest.Monke
     ids = [row["id"] for row in folder.load().dlq_triage(LetterChoice(stage="source:orders", category="type_coercion_failure"))]
     decide(folder, "waive", *ids[:300])
     digested: list[int] = []
-    monkeypatch.setattr(triage, "contents_of", lambda rejects, told=triage.contents_of: (digested.append(rejects.height), told(rejects))[1])
+    monkeypatch.setattr(triage, "contents_of", lambda rejects, original=triage.contents_of: (digested.append(rejects.height), original(rejects))[1])
     folder.write("in/b.csv", HEADER + "C,1,1\n")
     assert (folder.run().rejected, digested) == (1201, [1500])
     sheet = tmp_path / "letters.csv"
     folder.load().dlq_export(sheet, LetterChoice(stage="source:orders", category="type_coercion_failure", waived=False))
     sheet.write_text(re.sub(r",x([0-9]+),1$", r",\1,1", sheet.read_text(encoding="utf-8"), flags=re.MULTILINE), encoding="utf-8")
     looked: list[str] = []
-    monkeypatch.setattr(repairs.Repairs, "_targets_of", lambda self, source, accepted, told=repairs.Repairs._targets_of: (looked.append(source), told(self, source, accepted))[1])
+    monkeypatch.setattr(repairs.Repairs, "_targets_of", lambda self, source, accepted, original=repairs.Repairs._targets_of: (looked.append(source), original(self, source, accepted))[1])
     rows = list(folder.load().dlq_import(sheet, RepairNotes(reason="asked the shop")))
     assert ([row["verdict"] for row in rows], looked) == (["written"] * 700, ["orders"])
     assert folder.run().rejected == 501

@@ -79,9 +79,9 @@ class Bed:
         child.stdin.write(json.dumps({"folder": str(folder), "words": list(words)}) + "\n")
         child.stdin.flush()
         while not select.select([child.stdout], [], [], LOOK)[0]:
-            if told := watch.beyond():
+            if exceeded := watch.beyond():
                 self.close()
-                raise Overrun(_said(told, words, folder))
+                raise Overrun(_overrun_text(exceeded, words, folder))
         answer = child.stdout.readline()
         if not answer:
             code = child.wait()
@@ -101,10 +101,10 @@ class Bed:
             process = subprocess.Popen(["/bin/sh", "-c", script, sys.executable, "-m", "errata", *words], cwd=folder, stdout=out, stderr=err, env=_environment())
         watch = _Watch(process.pid, limit_mb, seconds, elapsed)
         while process.poll() is None:
-            if told := watch.beyond():
+            if exceeded := watch.beyond():
                 process.kill()
                 process.wait()
-                raise Overrun(_said(told, words, folder))
+                raise Overrun(_overrun_text(exceeded, words, folder))
             time.sleep(LOOK)
         return _ended(folder, process.returncode, watch.peak_mb, watch.seconds, watch.elapsed)
 
@@ -177,13 +177,13 @@ def _line(stream: IO[str] | None) -> str:
 
 def _within(ended: Ended, limit_mb: float, seconds: float, words: Sequence[str]) -> Ended:
     if ended.peak_mb > limit_mb:
-        raise Overrun(_said(f"{ended.peak_mb:.0f} MB of memory", words, ended.folder))
+        raise Overrun(_overrun_text(f"{ended.peak_mb:.0f} MB of memory", words, ended.folder))
     if ended.seconds > seconds:
-        raise Overrun(_said(f"{ended.seconds:.1f} s of processor time", words, ended.folder))
+        raise Overrun(_overrun_text(f"{ended.seconds:.1f} s of processor time", words, ended.folder))
     return ended
 
 
-def _said(taken: str, words: Sequence[str], folder: Path) -> str:
+def _overrun_text(taken: str, words: Sequence[str], folder: Path) -> str:
     return f"errata {' '.join(words)} took {taken} in {folder}: {(folder / 'stderr').read_text(errors='replace')[:500]}"
 
 

@@ -10,7 +10,7 @@ FILES = {"pipeline.yaml": PIPELINE, "in.csv": "a\n1\n"}
 
 
 @pytest.mark.parametrize(
-    ("ulimit", "told"),
+    ("ulimit", "message"),
     [
         ("-n 12", "12 open files (`ulimit -n`), and it needs 256"),
         ("-n 24", "24 open files (`ulimit -n`), and it needs 256"),
@@ -20,9 +20,9 @@ FILES = {"pipeline.yaml": PIPELINE, "in.csv": "a\n1\n"}
         ("-d 1500000", "1,464 MB of memory (`ulimit -d`), and it needs "),
     ],
 )
-def test_too_little_is_told_before_it_is_felt(bed, ulimit, told):
+def test_too_little_is_told_before_it_is_felt(bed, ulimit, message):
     ended = bed.alone(FILES, ulimit=ulimit)
-    assert (ended.code, told.removeprefix("has ").removeprefix("") in ended.err) == (4, True), ended.err
+    assert (ended.code, message.removeprefix("has ").removeprefix("") in ended.err) == (4, True), ended.err
     assert not (ended.folder / "o.csv").exists()
 
 

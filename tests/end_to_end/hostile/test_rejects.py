@@ -47,9 +47,9 @@ def test_thousands_of_hostile_records(bed):
     ended = bed.run({"pipeline.yaml": PIPELINE, "in.csv": written.getvalue(), "in.ndjson": b"\n".join(lines)}, limit_mb=1024, seconds=20)
     assert ended.code == 2, ended.err[:2000]
     dead = rows((ended.folder / "dlq.csv").read_bytes().decode())
-    told = {int(row["n"]): row for row in dead if row["_cxl_dlq_source_file"] == "in.csv"}
-    assert [told[at]["a"] for at in range(COUNT)] == cells
-    assert [told[at]["b"] for at in range(COUNT)] == [cell[1:] for cell in cells]
+    by_number = {int(row["n"]): row for row in dead if row["_cxl_dlq_source_file"] == "in.csv"}
+    assert [by_number[at]["a"] for at in range(COUNT)] == cells
+    assert [by_number[at]["b"] for at in range(COUNT)] == [cell[1:] for cell in cells]
     of_json = [row for row in dead if row["_cxl_dlq_source_file"] == "in.ndjson"]
     assert len(of_json) + len(rows((ended.folder / "p.csv").read_bytes().decode())) == len(lines)
     assert all(1 <= int(row["_cxl_dlq_source_row"]) <= len(lines) for row in of_json)

@@ -47,10 +47,10 @@ SLOW = {"body": answer_of(b" " * 500), "head": b"HTTP/1.1 200 OK\r\nX-A: " + b"a
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_an_answer_that_is_none(bed, name):
-    answer, pagination, told = ANSWERS[name]
+    answer, pagination, message = ANSWERS[name]
     with sending(lambda _: answer) as url:
         ended = bed.run({"pipeline.yaml": PIPELINE.format(url=url, pagination=pagination)}, limit_mb=250)
-    assert (ended.code, told in ended.err) == (4, True), ended.err
+    assert (ended.code, message in ended.err) == (4, True), ended.err
     assert not (ended.folder / "o.csv").exists()
 
 

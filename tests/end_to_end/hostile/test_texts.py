@@ -39,9 +39,9 @@ def test_a_member_that_comes_twice(bed, form):
     given = files(text, "json", f"{{ format: {form} }}")
     ended = bed.run(given)
     assert (ended.code, (ended.folder / "o.csv").read_text()) == (2, "a\n1\n"), ended.err
-    told = (ended.folder / "dlq.csv").read_text()
-    assert "malformed_record" in told
-    assert "the member 'a' comes twice" in told
+    dlq = (ended.folder / "dlq.csv").read_text()
+    assert "malformed_record" in dlq
+    assert "the member 'a' comes twice" in dlq
     ended = bed.run(given | {"pipeline.yaml": given["pipeline.yaml"].replace("strategy: continue", "strategy: fail_fast")})
     assert (ended.code, "the member 'a' comes twice" in ended.err) == (4, True), ended.err
     ended = bed.run(given | {"pipeline.yaml": given["pipeline.yaml"].replace(f"format: {form}", f"format: {form}, duplicate_keys: last")})

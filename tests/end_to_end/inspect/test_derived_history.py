@@ -79,6 +79,6 @@ def test_the_file_of_a_record_is_told_when_it_is_gone(tmp_path: Path) -> None:
 
 def test_rows_of_a_node_without_a_table_are_not_counted(edited: Folder) -> None:
     """An unknown number is null: 0 would mean that there are none."""
-    told = {node["name"]: node["rows_live"] for node in edited.load().status()["nodes"]}
-    assert told == {"s": 2, "doubled": None, "named": None, "o": 2}
+    counts = {node["name"]: node["rows_live"] for node in edited.load().status()["nodes"]}
+    assert counts == {"s": 2, "doubled": None, "named": None, "o": 2}
     assert "transform, 0 rows" not in edited.load().report()

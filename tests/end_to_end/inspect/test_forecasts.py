@@ -75,9 +75,9 @@ def test_an_edited_pipeline_against_the_state_of_another(tmp_path: Path) -> None
     folder.run()
     folder.write("edited.yaml", PIPELINE.replace("name: books", "name: renamed").replace("sum(amt)", "sum(amt * 10)"))
     pipeline, edited = str(tmp_path / "pipeline.yaml"), str(tmp_path / "edited.yaml")
-    code, told, _ = command("diff", pipeline, "out", "--pipeline", edited, "--format", "json")
+    code, stdout, _ = command("diff", pipeline, "out", "--pipeline", edited, "--format", "json")
     assert code == 0
-    [node] = json.loads(told)["nodes"]
+    [node] = json.loads(stdout)["nodes"]
     assert [(change["before"]["total"], change["after"]["total"]) for change in node["changes"]] == [(2, 20), (1, 10)]
     assert node["figures"] == {"total": 27}
     assert node["reason"] == "input changed: totals"
@@ -90,11 +90,11 @@ def test_an_edited_pipeline_against_the_state_of_another(tmp_path: Path) -> None
 def test_a_first_run_leaves_no_state(tmp_path: Path) -> None:
     folder = project(tmp_path)
     deliver(folder, {1: ("jan", 1)})
-    code, told, notes = command("plan", str(tmp_path / "pipeline.yaml"), "--diff", "--rows", "0")
+    code, stdout, notes = command("plan", str(tmp_path / "pipeline.yaml"), "--diff", "--rows", "0")
     assert code == 0
-    assert [line.split()[:5] for line in told.splitlines()[2:4]] == [["out", "first", "1", "0", "0"], ["all", "first", "1", "0", "0"]]
-    assert "total +1" in told
-    assert "fees +1.25" in told
+    assert [line.split()[:5] for line in stdout.splitlines()[2:4]] == [["out", "first", "1", "0", "0"], ["all", "first", "1", "0", "0"]]
+    assert "total +1" in stdout
+    assert "fees +1.25" in stdout
     assert "Nothing was changed." in notes
     assert not (tmp_path / ".errata").exists()
     assert not (tmp_path / "out.csv").exists()
@@ -106,11 +106,11 @@ def test_a_guard_that_would_stop_the_run_is_told(tmp_path: Path) -> None:
     folder.run()
     folder.write("pipeline.yaml", PIPELINE.replace("strategy: continue", "strategy: continue, type_error_threshold: 0.1"))
     folder.write("bookings.csv", folder.text("bookings.csv").replace("4,jan,4", "4,jan,x"))
-    code, told, _ = command("plan", str(tmp_path / "pipeline.yaml"), "--diff", "--format", "markdown")
+    code, stdout, _ = command("plan", str(tmp_path / "pipeline.yaml"), "--diff", "--format", "markdown")
     assert code == 0
-    assert "> Rejected records: 1 more, 0 repaired." in told
-    assert "> The run would stop: " in told
-    assert "| -R | 4 |" in told or "| +C | 4 |" in told
+    assert "> Rejected records: 1 more, 0 repaired." in stdout
+    assert "> The run would stop: " in stdout
+    assert "| -R | 4 |" in stdout or "| +C | 4 |" in stdout
     assert folder.load().head_epoch() == 1
 
 
@@ -135,8 +135,8 @@ def test_markdown_has_no_signs_of_its_own_in_cells() -> None:
     class Node:
         name, action, reason, added, removed, corrected, changed, figures, changes = "n", "delta", "", 0, 0, 1, 1, {}, [change]
 
-    told = "".join(as_markdown([Node()], ["a\nb"]))  # type: ignore[list-item]  # a stand-in
-    assert "| op | a\\|b | n |" in told
-    assert "x → &lt;i&gt;\\*y\\*" in told
-    assert told.endswith("\n> a b\n")
+    markdown = "".join(as_markdown([Node()], ["a\nb"]))  # type: ignore[list-item]  # a stand-in
+    assert "| op | a\\|b | n |" in markdown
+    assert "x → &lt;i&gt;\\*y\\*" in markdown
+    assert markdown.endswith("\n> a b\n")
     assert "change nothing" in "".join(as_markdown([], []))

@@ -39,7 +39,7 @@ def net(rows):
     return {at: tuple(one) for at, one in found.items()}
 
 
-def told(changes):
+def images(changes):
     return {(one.epoch, one.key): (one.cause, one.before, one.after) for one in changes}
 
 
@@ -51,7 +51,7 @@ def test_changes_of_epochs_are_the_changelog(folder, history, node):
         changes = [*history.changes(node, epoch, 0, 5), *history.changes(node, epoch, 5, 1000)]
         assert [one.key for one in changes] == sorted(one.key for one in changes)
         assert history.changed(node, epoch) == len(changes)
-        found |= told(changes)
+        found |= images(changes)
     assert found == expected
     assert "engine" not in history.reading.__dict__
 
@@ -61,7 +61,7 @@ def test_a_row_has_its_changes_in_order(folder, history, node):
     expected = net(folder.log(node))
     for key in {key for _, key in expected}:
         changes = history.row(node, bytes.fromhex(key))
-        assert told(changes) == {at: one for at, one in expected.items() if at[1] == key}
+        assert images(changes) == {at: one for at, one in expected.items() if at[1] == key}
         assert [one.epoch for one in changes] == sorted(one.epoch for one in changes)
 
 
@@ -133,9 +133,9 @@ def test_a_node_without_a_table_is_derived(tmp_path: Path) -> None:
     history = History(folder.load().snapshot())
     assert not history.stored("wanted")
     expected = net(folder.log("wanted"))
-    assert told(one for epoch in (1, 2, 3) for one in history.changes("wanted", epoch, 0, 1000)) == expected
+    assert images(one for epoch in (1, 2, 3) for one in history.changes("wanted", epoch, 0, 1000)) == expected
     key = next(key for _, key in expected)
-    assert told(history.row("wanted", bytes.fromhex(key))) == {at: one for at, one in expected.items() if at[1] == key}
+    assert images(history.row("wanted", bytes.fromhex(key))) == {at: one for at, one in expected.items() if at[1] == key}
 
 
 def test_a_folded_history_begins_at_its_base(tmp_path: Path) -> None:

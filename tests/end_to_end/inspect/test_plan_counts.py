@@ -82,8 +82,8 @@ def test_a_move_is_told_where_records_that_are_held_back_are_tried_again_too(tmp
     folder.write("s.csv", "g,v\na,1\na,0\nb,2\n")
     folder.run()
     folder.write("pipeline.yaml", HELD.replace("out.csv", "moved.csv"))
-    (told,) = (row for row in folder.load().plan_next() if row["node"] == "out")
-    assert (told["action"], told["rows"], told["reason"]) == ("move", None, "it is written elsewhere; input changed: t")
+    (step,) = (row for row in folder.load().plan_next() if row["node"] == "out")
+    assert (step["action"], step["rows"], step["reason"]) == ("move", None, "it is written elsewhere; input changed: t")
 
 
 EDITED = """\
@@ -130,9 +130,9 @@ def test_the_line_of_an_edit_is_told(tmp_path: Path, edits: dict[str, str], node
         assert old in text
         text = text.replace(old, new)
     folder.write("pipeline.yaml", text)
-    told = {row["node"]: row["reason"] for row in folder.load().plan_next() if row["action"] == "rebuild"}
-    assert told.pop(node) == reason
-    assert all(" changed" in why and why.startswith("the columns of ") for why in told.values())
+    reasons = {row["node"]: row["reason"] for row in folder.load().plan_next() if row["action"] == "rebuild"}
+    assert reasons.pop(node) == reason
+    assert all(" changed" in why and why.startswith("the columns of ") for why in reasons.values())
 
 
 def test_what_is_no_edit_of_the_file_is_told_without_a_line(tmp_path: Path) -> None:
@@ -140,8 +140,8 @@ def test_what_is_no_edit_of_the_file_is_told_without_a_line(tmp_path: Path) -> N
     folder.write("pipeline.yaml", EDITED.replace("name: edited", "name: edited, vars: { pipeline: { least: { type: int, default: 1 } } }").replace("word.length()", "word.length() + $pipeline.least"))
     folder.write("words.csv", "word\none\nthree\nsix\n")
     folder.run()
-    (told,) = (row for row in folder.load(variables={"pipeline.least": 2}).plan_next() if row["action"] == "rebuild")
-    assert (told["node"], told["reason"]) == ("sized", "$pipeline.least changed")
+    (step,) = (row for row in folder.load(variables={"pipeline.least": 2}).plan_next() if row["action"] == "rebuild")
+    assert (step["node"], step["reason"]) == ("sized", "$pipeline.least changed")
 
 
 BESIDE = """\

@@ -36,8 +36,8 @@ def test_the_page_shows_nodes_epochs_runs_and_corrections(text: str) -> None:
 
 def test_status_says_when_a_node_changed_last(tmp_path: Path) -> None:
     folder = with_history(tmp_path)
-    told = {node["name"]: node["last_epoch"] for node in folder.load().status()["nodes"]}
-    assert told == {name: max(row["epoch"] for row in folder.log(name)) for name in folder.load().node_names}
+    last_epochs = {node["name"]: node["last_epoch"] for node in folder.load().status()["nodes"]}
+    assert last_epochs == {name: max(row["epoch"] for row in folder.log(name)) for name in folder.load().node_names}
 
 
 def test_a_pipeline_that_never_ran_has_a_page_too(tmp_path: Path) -> None:

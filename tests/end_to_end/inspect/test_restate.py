@@ -61,8 +61,8 @@ def modelled(states: Sequence[Rows], start: int | None, end: int) -> list[dict[s
             if was != now:
                 status = "added" if was is None else "withdrawn" if now is None else "restated"
                 by = None if was is None or now is None else now - was
-                told = {"field": "amt", "first": was, "now": now, "difference": by, "first_epoch": first, "last_epoch": changed[-1], "changes": len(changed), "status": status}
-                lines.append({"month": month, "key": {"no": no}, **told})
+                line = {"field": "amt", "first": was, "now": now, "difference": by, "first_epoch": first, "last_epoch": changed[-1], "changes": len(changed), "status": status}
+                lines.append({"month": month, "key": {"no": no}, **line})
     return lines
 
 
@@ -165,10 +165,10 @@ def test_a_rollback_is_a_cause(tmp_path: Path) -> None:
     folder.run()
     deliver(folder, {1: ("jan", 1), 2: ("feb", 2), 3: ("feb", 0)})
     folder.run()
-    [(month, field, told)] = causes(folder, "totals")
+    [(month, field, found)] = causes(folder, "totals")
     assert (month, field) == ("feb", "total")
-    assert told
-    assert all(cause.startswith("rollback:bookings:") for cause in told)
+    assert found
+    assert all(cause.startswith("rollback:bookings:") for cause in found)
 
 
 def test_folded_epochs_are_the_first_publication(tmp_path: Path) -> None:
@@ -189,9 +189,9 @@ def test_answers_as_text_json_and_csv(tmp_path: Path) -> None:
         deliver(folder, {1: ("jan", amt)})
         folder.run()
     pipeline = str(tmp_path / "pipeline.yaml")
-    code, told, _ = command("restate", pipeline, "bookings", "--by", "month", "--format", "json")
+    code, stdout, _ = command("restate", pipeline, "bookings", "--by", "month", "--format", "json")
     assert code == 0
-    assert json.loads(told) == [
+    assert json.loads(stdout) == [
         {"month": "jan", "key": {"no": 1}, "field": "amt", "first": 1, "now": 2, "difference": 1, "first_epoch": 1, "last_epoch": 2, "changes": 1, "status": "restated", "causes": ["correction"]}
     ]  # fmt: skip
     text = command("restate", pipeline, "bookings", "--by", "month")[1].splitlines()

@@ -39,9 +39,9 @@ def folder(tmp_path: Path) -> Folder:
 
 def explained(folder: Folder) -> tuple[dict[str, Any], str]:
     with standing_in(folder.path):
-        code, told, _ = command("explain", "pipeline.yaml", "--format", "json")
+        code, stdout, _ = command("explain", "pipeline.yaml", "--format", "json")
         assert code == 0
-        return json.loads(told)["storage_summary"], command("explain", "pipeline.yaml")[1]
+        return json.loads(stdout)["storage_summary"], command("explain", "pipeline.yaml")[1]
 
 
 def test_without_settings_the_engine_decides(folder):
@@ -115,9 +115,9 @@ def test_the_memory_limit_reaches_the_engine(limit, given, folder, monkeypatch):
 def test_a_memory_limit_that_is_no_size_is_refused(folder):
     folder.write("pipeline.yaml", PIPELINE.replace("{name: grouped}", "{name: grouped, memory: {limit: lots}}"))
     with standing_in(folder.path):
-        code, _, told = command("check", "pipeline.yaml")
+        code, _, stderr = command("check", "pipeline.yaml")
     assert code == 1
-    assert "'lots' is not a size such as 512M or 2G" in told
+    assert "'lots' is not a size such as 512M or 2G" in stderr
 
 
 def test_a_pipeline_that_only_streams_spills_nothing(folder):

@@ -106,17 +106,17 @@ nodes:
 
 
 @pytest.mark.parametrize(
-    ("node", "conditions", "told"),
+    ("node", "conditions", "message"),
     [("s", {"sale": "1"}, "2 records of these values are"), ("out", {"sale": "1", "n": "5"}, "1 record of these values is"), ("out", {"share": "7"}, "2 records are")],
 )
-def test_what_is_rolled_back_is_in_the_dead_letter_queue(node: str, conditions: dict[str, str], told: str, tmp_path: Path) -> None:
+def test_what_is_rolled_back_is_in_the_dead_letter_queue(node: str, conditions: dict[str, str], message: str, tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", ROLLED_BACK)
     folder.write("in.csv", "sale,n\n1,5\n1,0\n2,2\n")
     folder.run()
     with pytest.raises(Usage) as refused:
         list(folder.load().why(node, conditions))
-    assert refused.value.help == f"{told} rejected or rolled back: errata dlq lists them and says why"
+    assert refused.value.help == f"{message} rejected or rolled back: errata dlq lists them and says why"
 
 
 def test_rejects_of_another_source_are_no_answer(tmp_path: Path) -> None:

@@ -291,9 +291,9 @@ def test_a_nan_of_sums_rejects_its_record_alone(tmp_path: Path) -> None:
 def test_what_is_wrong_is_told_before_anything_is_read(tmp_path: Path, cxl: str, window: str, code: str) -> None:
     laid_out(tmp_path, cxl, window, [])
     with standing_in(tmp_path):
-        exit_code, _, told = command("check", "pipeline.yaml")
+        exit_code, _, stderr = command("check", "pipeline.yaml")
     assert exit_code == 1
-    assert code in told
+    assert code in stderr
 
 
 def test_the_field_of_on_alone_joins(tmp_path: Path) -> None:

@@ -186,7 +186,7 @@ def test_collect_keeps_ten_thousand_matches(tmp_path: Path) -> None:
     folder.write("pipeline.yaml", text.replace("schema: [ { name: k, type: int } ] } }\n  - type: combine", "schema: [ { name: k, type: int }, { name: n, type: int } ] } }\n  - type: combine"))
     folder.write("a.csv", "k\n1\n2\n3\n")
 
-    def told(ones: int, twos: int) -> tuple[bool, list[list[int]]]:
+    def result(ones: int, twos: int) -> tuple[bool, list[list[int]]]:
         folder.write("b.csv", "k,n\n" + "".join(f"1,{n}\n" for n in range(ones)) + "".join(f"2,{n}\n" for n in range(twos)))
         with standing_in(tmp_path):
             code, _, err = command("run", "pipeline.yaml", "--max-retract-share", "1")
@@ -195,9 +195,9 @@ def test_collect_keeps_ten_thousand_matches(tmp_path: Path) -> None:
         warned = "warning: node 'joined': 1 records have 10,000 rows of 'b', as many as match: collect keeps; any more were left out" in err
         return warned, [[one["n"] for one in row["b"]] for row in jsonl(folder.text("out.ndjson"))]
 
-    assert told(10_001, 9_999) == (True, [[*range(10_000)], [*range(9_999)], []])
-    assert told(9_998, 9_999) == (False, [[*range(9_998)], [*range(9_999)], []])
-    assert told(9_998, 10_003) == (True, [[*range(9_998)], [*range(10_000)], []])
+    assert result(10_001, 9_999) == (True, [[*range(10_000)], [*range(9_999)], []])
+    assert result(9_998, 9_999) == (False, [[*range(9_998)], [*range(9_999)], []])
+    assert result(9_998, 10_003) == (True, [[*range(9_998)], [*range(10_000)], []])
 
 
 WRONG = [
@@ -312,10 +312,10 @@ def test_what_cannot_be_emitted_as_a_whole(tmp_path: Path, body: str, code: str,
 def test_what_is_left_out_is_explained_and_what_comes_whole_has_its_lineage(tmp_path: Path) -> None:
     whole(tmp_path, "emit o.*")
     with standing_in(tmp_path):
-        told = command("explain", "pipeline.yaml")[1]
-    assert "declared fields left out: c.code, c.since" in told
-    assert "undeclared fields of 'o' pass on" in told
-    assert "undeclared fields of 'c' are dropped" in told
+        plan = command("explain", "pipeline.yaml")[1]
+    assert "declared fields left out: c.code, c.since" in plan
+    assert "undeclared fields of 'o' pass on" in plan
+    assert "undeclared fields of 'c' are dropped" in plan
     from errata.plan.column_lineage import column_lineage
 
     lineage = column_lineage(Folder(tmp_path).load().plan)["met"]

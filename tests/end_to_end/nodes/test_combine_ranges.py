@@ -152,17 +152,17 @@ def test_no_grid_has_more_buckets_than_can_be_numbered_or_spreads_intervals_far(
     assert extent.lengths[1] / grid.width <= max(range_join.SPREAD * others, (rows + others) / 8) * 1.01
 
 
-@pytest.mark.parametrize(("where", "told"), [
+@pytest.mark.parametrize(("where", "message"), [
     ("b.low <= a.at and a.at < b.high", "range join by buckets (point against interval, "),
     ("a.at <= b.low and b.low < a.until", "range join by buckets (interval against point, "),
     ("a.at <= b.high and b.low < a.until", "range join by buckets (interval against interval, "),
     ("a.at >= b.low", "nested loop over ranges (no two fields "),
     ("a.id == b.no and a.at >= b.low", "hash or sort-merge join, 1 equalities, 1 ranges"),
 ])  # fmt: skip
-def test_explain_tells_how_and_why(tmp_path: Path, where: str, told: str) -> None:
+def test_explain_tells_how_and_why(tmp_path: Path, where: str, message: str) -> None:
     events, spans = {"id": "int", "at": "date", "until": "date"}, {"no": "int", "low": "date", "high": "date"}
-    Folder(tmp_path).write("pipeline.yaml", heading("told") + source("events", events) + source("spans", spans) + combine("joined", where, "first"))
+    Folder(tmp_path).write("pipeline.yaml", heading("message") + source("events", events) + source("spans", spans) + combine("joined", where, "first"))
     with standing_in(tmp_path):
         code, shown, _ = command("explain", "pipeline.yaml")
     assert code == 0
-    assert f"build input: b: {told}" in shown
+    assert f"build input: b: {message}" in shown

@@ -179,8 +179,8 @@ def test_a_run_tells_what_does_not_hold_any_more(tmp_path: Path) -> None:
     with standing_in(tmp_path):
         assert "W480" not in command("run", "pipeline.yaml", "--engine", "sail")[2]
         lay(made, {1: ("S", "1.00"), 2: ("W", "1.00")}, (Fix(1, "region", "N", "S"), Fix(2, "region", "N", "S"), Fix(3, "region", "N", "S")))
-        told = command("run", "pipeline.yaml", "--engine", "sail", "--max-retract-share", "1")[2]
-        assert [line for line in told.splitlines() if "W480" in line] == [
+        stderr = command("run", "pipeline.yaml", "--engine", "sail", "--max-retract-share", "1")[2]
+        assert [line for line in stderr.splitlines() if "W480" in line] == [
             "warning: W480: node 'fixed': 1 correction does not hold: the record says neither what it corrects nor what it should say (corrections/even.yaml:1)",
             "warning: W480: node 'fixed': 1 correction names a record that is not there (corrections/odd.csv:3)",
             "warning: W480: node 'fixed': 1 correction is spent: the source says the same by now (corrections/odd.csv:2)",
@@ -192,8 +192,8 @@ def test_why_names_the_correction(tmp_path: Path) -> None:
     made = folder(tmp_path)
     lay(made, {2: ("N", "1.00"), 3: ("S", "1.00")}, (Fix(2, "region", "N", "S"), Fix(3, "region", "N", "W")))
     made.run()
-    told = [row for row in made.load().why("sums", {"region": "S"}) if row["source"] == "fixed"]
-    assert [(row["file"], row["row"], row["cause"], row["reason"], row["data"]) for row in told] == [
+    rows = [row for row in made.load().why("sums", {"region": "S"}) if row["source"] == "fixed"]
+    assert [(row["file"], row["row"], row["cause"], row["reason"], row["data"]) for row in rows] == [
         ("corrections/even.yaml", 1, "correction", "seen", {"id": "2", "column": "region", "from": "N", "to": "S"})
     ]
 
@@ -257,9 +257,9 @@ WRONG = {
 def test_a_correction_that_fits_nothing_is_told_with_its_place(entry: str, tmp_path: Path) -> None:
     made = folder(tmp_path)
     made.write("corrections/even.yaml", f"- {{key: 2, retract: true, reason: r}}\n- {entry}\n")
-    with pytest.raises(PipelineErrors) as told:
+    with pytest.raises(PipelineErrors) as errors:
         made.load()
-    assert [(one.code, Path(one.file).name, one.line) for one in told.value.diagnostics] == [(WRONG[entry], "even.yaml", 2)]
+    assert [(one.code, Path(one.file).name, one.line) for one in errors.value.diagnostics] == [(WRONG[entry], "even.yaml", 2)]
 
 
 TABLES = {
@@ -325,9 +325,9 @@ def test_no_link_leads_out_of_the_folder(tmp_path: Path) -> None:
     made = folder(tmp_path / "project")
     (tmp_path / "secret.yaml").write_text("- TOPSECRET\n")
     (made.path / "corrections/link.yaml").symlink_to(tmp_path / "secret.yaml")
-    with pytest.raises(PipelineErrors) as told:
+    with pytest.raises(PipelineErrors) as errors:
         made.load()
-    assert "TOPSECRET" not in str(told.value)
+    assert "TOPSECRET" not in str(errors.value)
 
 
 def test_a_saved_correction_goes_into_the_file_behind_a_link(tmp_path: Path) -> None:
@@ -373,9 +373,9 @@ def test_a_broken_correction_is_all_that_is_told(tmp_path: Path) -> None:
     booked = "closed: { when: 'region < \"B\"', late: book, into: { region: C }, figures: [amount] }"
     made.write("pipeline.yaml", PIPELINE.replace("path: all.csv", f"path: all.csv, {booked}").replace("path: sums.csv", f"path: sums.csv, {closed}"))
     made.write("corrections/a.yaml", "- {key: x, retract: true, reason: r}\n")
-    with pytest.raises(PipelineErrors) as told:
+    with pytest.raises(PipelineErrors) as errors:
         made.load()
-    assert [one.code for one in told.value.diagnostics if one.is_error] == ["E482"]
+    assert [one.code for one in errors.value.diagnostics if one.is_error] == ["E482"]
 
 
 @pytest.mark.parametrize(
@@ -524,17 +524,17 @@ def test_a_manual_correction_with_another_type_is_refused(typed: Folder) -> None
         with pytest.raises(Usage, match=re.escape(message)):
             typed.load().save_correction(correction)
     typed.write("corrections/one.yaml", yaml.safe_dump([{"key": at, "set": {column: {"from": None, "to": text}}, "reason": "r"} for at, (column, text, _) in enumerate(WRONG_VALUES)]))
-    with pytest.raises(PipelineErrors) as told:
+    with pytest.raises(PipelineErrors) as errors:
         typed.load()
-    assert [one.code for one in told.value.diagnostics] == ["E482"] * len(WRONG_VALUES)
+    assert [one.code for one in errors.value.diagnostics] == ["E482"] * len(WRONG_VALUES)
 
 
 def test_a_trial_says_what_it_would_reject(typed: Folder) -> None:
     words = ("correct", "pipeline.yaml", "orders", "--key", "id=1", "--set", "n=0.5", "--reason", "r", "--quiet")
     with standing_in(typed.path):
-        code, _, told = command(*words, "--dry-run")
+        code, _, stderr = command(*words, "--dry-run")
         assert code == Exit.REJECTED
-        assert told == "1 record would be rejected (counted: division by zero).\n"
+        assert stderr == "1 record would be rejected (counted: division by zero).\n"
         assert command(*words)[0] == Exit.REJECTED
-        code, _, told = command("correct", "pipeline.yaml", "orders", "--key", "id=1", "--set", "day=2026-02-02", "--reason", "r", "--dry-run", "--quiet")
-        assert (code, told) == (Exit.REJECTED, "1 record is rejected, as before.\n")
+        code, _, stderr = command("correct", "pipeline.yaml", "orders", "--key", "id=1", "--set", "day=2026-02-02", "--reason", "r", "--dry-run", "--quiet")
+        assert (code, stderr) == (Exit.REJECTED, "1 record is rejected, as before.\n")

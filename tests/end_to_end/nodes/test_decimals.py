@@ -127,8 +127,8 @@ def test_a_correction_is_a_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     run(folder, [{"id": "1", "region": "EU", "price": "2.50", "qty": 2}])
     monkeypatch.chdir(tmp_path)
     words = ("correct", "pipeline.yaml", "orders", "--key", "id=1.00", "--reason", "typo", "--set")
-    code, _, told = command(*words, "price=2.505")
-    assert (code, "column 'price' is decimal(38,2): '2.505' does not fit" in told) == (64, True)
+    code, _, stderr = command(*words, "price=2.505")
+    assert (code, "column 'price' is decimal(38,2): '2.505' does not fit" in stderr) == (64, True)
     assert command(*words, "price=1e1")[0] == 0
     assert folder.rows("totals.csv")[0]["total"] == "20.00"
     code, out, _ = command("log", "pipeline.yaml", "priced", "--epoch", "2", "--format", "jsonl")
@@ -140,8 +140,8 @@ def test_a_value_beyond_the_declared_digits_ends_the_run(tmp_path: Path, monkeyp
     folder.write("pipeline.yaml", PIPELINE.replace("scale: 3}", "scale: 3, precision: 5}"))
     folder.write_csv("orders.csv", HEADER, [{"id": "1", "region": "EU", "price": "100.00", "qty": 1}])
     monkeypatch.chdir(tmp_path)
-    code, _, told = command("run", "pipeline.yaml", "--engine", "sail")
-    assert (code, "output 't': column 'mean': 100.000" in told) == (4, True)
+    code, _, stderr = command("run", "pipeline.yaml", "--engine", "sail")
+    assert (code, "output 't': column 'mean': 100.000" in stderr) == (4, True)
     assert not (tmp_path / "totals.csv").exists()
     assert not (tmp_path / "prices.csv").exists()
 

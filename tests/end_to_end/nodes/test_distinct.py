@@ -109,6 +109,6 @@ def test_beside_emit_each_it_is_refused(tmp_path: Path) -> None:
     text = heading("refused") + source("rows", COLUMNS) + transform("parts", "rows", 'emit each part in a.split("-") {\n  emit part = part\n}\ndistinct')
     Folder(tmp_path).write("pipeline.yaml", text)
     with standing_in(tmp_path):
-        code, _, told = command("check", "pipeline.yaml")
+        code, _, stderr = command("check", "pipeline.yaml")
     assert code == 1
-    assert "E254" in told
+    assert "E254" in stderr

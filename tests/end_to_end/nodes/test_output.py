@@ -67,13 +67,13 @@ def mapped(folder: Folder, options: str) -> tuple[str, list[str]]:
     folder.write("pipeline.yaml", heading("mapped") + source("rows", {"id": "int", "dept": "string"}) + MAPPED.format(options))
     folder.write("rows.csv", "id,dept,extra\n1,a,x\n")
     with standing_in(folder.path):
-        code, _, told = command("run", "pipeline.yaml", "--quiet", "--full-refresh")
+        code, _, stderr = command("run", "pipeline.yaml", "--quiet", "--full-refresh")
     assert code == 0
-    return folder.text("out.csv"), told.splitlines()
+    return folder.text("out.csv"), stderr.splitlines()
 
 
 @pytest.mark.parametrize(
-    ("options", "text", "told"),
+    ("options", "text", "message"),
     [
         ("mapping: { dept: id, id: dept }", "dept,id,extra\n1,a,x\n", []),
         ("mapping: { one: id, two: id, three: extra, four: extra }", "one,two,dept,three,four\n1,1,a,x,x\n", []),
@@ -89,5 +89,5 @@ def mapped(folder: Folder, options: str) -> tuple[str, list[str]]:
         ),
     ],
 )
-def test_a_mapping_gives_each_column_its_names(tmp_path: Path, options: str, text: str, told: list[str]) -> None:
-    assert mapped(Folder(tmp_path), options) == (text, told)
+def test_a_mapping_gives_each_column_its_names(tmp_path: Path, options: str, text: str, message: list[str]) -> None:
+    assert mapped(Folder(tmp_path), options) == (text, message)

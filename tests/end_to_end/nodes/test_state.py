@@ -134,8 +134,8 @@ nodes:
 
 def chained(folder: Folder, *init: tuple[str, str, str, str]) -> None:
     """A pipeline over the lists 1, 2 and 10. Init nodes are given as name, input, variable and program."""
-    told = '  - {{type: state, name: {}, input: {}, config: {{scope: pipeline, phase: init, set: [{{var: {}, cxl: "{}"}}]}}}}'
-    folder.write("pipeline.yaml", CHAINED.format(init="\n".join(told.format(*one) for one in init)))
+    node = '  - {{type: state, name: {}, input: {}, config: {{scope: pipeline, phase: init, set: [{{var: {}, cxl: "{}"}}]}}}}'
+    folder.write("pipeline.yaml", CHAINED.format(init="\n".join(node.format(*one) for one in init)))
     for name, text in (("rows", "v\n0\n"), ("ones", "c\n1\n2\n"), ("twos", "d\n10\n")):
         folder.write(f"{name}.csv", text)
 

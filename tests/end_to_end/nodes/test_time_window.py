@@ -303,9 +303,9 @@ def test_what_is_wrong_is_told_before_anything_is_read(tmp_path: Path, changed: 
         text = text.replace(before, after)
     Folder(tmp_path).write("pipeline.yaml", text)
     with standing_in(tmp_path):
-        exit_code, _, told = command("check", "pipeline.yaml")
-    assert exit_code == (0 if code is None else 1), told
-    assert code is None or code in told
+        exit_code, _, stderr = command("check", "pipeline.yaml")
+    assert exit_code == (0 if code is None else 1), stderr
+    assert code is None or code in stderr
 
 
 CLICKS = "id,u,ts,n\n1,a,2026-03-02T10:50:00,1\n2,a,2026-03-02T11:20:00,2\n3,a,2026-03-02T10:59:59,4\n4,a,2026-03-02T12:31:00,8\n5,a,2026-03-02T11:59:00,16\n"
@@ -335,8 +335,8 @@ def test_a_longer_out_of_order_takes_late_records_in(tmp_path: Path) -> None:
         folder.write("pipeline.yaml", heading("held") + source("web", COLUMNS, MARK.replace(" }", f", out_of_order: {held}m }}")) + Node("tumbling", "tumbling", 60).text())
         if held == 32:
             with standing_in(tmp_path):
-                _, told, _ = command("plan", "pipeline.yaml", "--format", "jsonl")
-            assert {row["node"]: row["reason"] for row in jsonl(told)}["tumbling"] == "'out_of_order' of source 'web' changed"
+                _, stdout, _ = command("plan", "pipeline.yaml", "--format", "jsonl")
+            assert {row["node"]: row["reason"] for row in jsonl(stdout)}["tumbling"] == "'out_of_order' of source 'web' changed"
         folder.run()
     assert [row["op"] for row in folder.log("web") if row["epoch"] == 2] == []
     assert [(row["op"], row["data"]["total"]) for row in folder.log("tumbling") if row["epoch"] == 2] == [("-C", 2), ("+C", 18)]
@@ -360,9 +360,9 @@ def test_a_table_without_time_holds_no_window_open(tmp_path: Path) -> None:
     text = folder.text("pipeline.yaml")
     folder.write("pipeline.yaml", text.replace("watermark: none, ", ""))
     with standing_in(tmp_path):
-        exit_code, _, told = command("check", "pipeline.yaml")
+        exit_code, _, stderr = command("check", "pipeline.yaml")
     assert exit_code == 1
-    assert "add 'watermark: { column: ... }' to source 'users', or 'watermark: none' where its records have no time of their own" in told
+    assert "add 'watermark: { column: ... }' to source 'users', or 'watermark: none' where its records have no time of their own" in stderr
 
 EACH = """\
 pipeline: {{ name: parts }}

@@ -66,6 +66,6 @@ def test_thresholds_and_warnings_count_records(tmp_path: Path) -> None:
     folder = laid_out(tmp_path, "{ check: n > 0, severity: warn, message: not positive }, { check: n > -5 }")
     folder.write("rows.csv", "id,n,q\n1,1,1-2\n2,-1,3-4-5\n3,0,\n4,-5,1-2-3\n")
     with standing_in(tmp_path):
-        code, _, told = command("run", "pipeline.yaml", "--error-threshold", "1")
+        code, _, stderr = command("run", "pipeline.yaml", "--error-threshold", "1")
     assert (code, len(stands(folder)[1])) == (2, 1)
-    assert "warning: node 'each': not positive (2 records)" in told
+    assert "warning: node 'each': not positive (2 records)" in stderr

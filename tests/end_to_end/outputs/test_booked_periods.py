@@ -392,9 +392,9 @@ def test_pages_show_what_is_booked(folder: Folder) -> None:
     folder.run()
     page = corrections(History(folder.load().snapshot()), "rows")
     [line] = page.booked
-    told = [(name, value.text) for part in (line.period, line.row, line.figures) for name, value in part]
+    cells = [(name, value.text) for part in (line.period, line.row, line.figures) for name, value in part]
     assert (line.kind, line.epoch, line.causes) == ("difference", 2, ("correction",))
-    assert told == [("month", "2026-09"), ("id", "1"), ("region", "west"), ("v", "2.00"), ("n", "0")]
+    assert cells == [("month", "2026-09"), ("id", "1"), ("region", "west"), ("v", "2.00"), ("n", "0")]
     assert page.more == 0
     assert "Late changes of closed periods" in folder.load().report()
 
@@ -449,7 +449,7 @@ GOOD = "when: 'month < \"2026-10\"', late: book, into: { month: '2026-10' }, fig
 
 
 @pytest.mark.parametrize(
-    ("closed", "told"),
+    ("closed", "message"),
     [
         (GOOD.replace("'2026-10'", "'2026-09'"), "names a closed period: month 2026-09"),
         (GOOD.replace("figures: [v]", "figures: []"), "'figures' names none"),
@@ -463,16 +463,16 @@ GOOD = "when: 'month < \"2026-10\"', late: book, into: { month: '2026-10' }, fig
         ("when: 'v < 3', late: book, into: { month: '2026-10' }, figures: [v]", "'v' names the period and is a figure"),
     ],
 )
-def test_what_cannot_be_booked(closed: str, told: str, tmp_path: Path) -> None:
+def test_what_cannot_be_booked(closed: str, message: str, tmp_path: Path) -> None:
     made = Folder(tmp_path)
     opened(made, "2026-10", ROWS[: ROWS.index("closed:")] + f"closed: {{ {closed} }} }}\n")
     with pytest.raises(PipelineErrors, match="E477") as wrong:
         made.load()
-    assert told in str(wrong.value)
+    assert message in str(wrong.value)
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
         ("mapping: { booked.as: region },", "column of booked rows"),
         ("exclude: [id], sort_order: [id],", "sorted by 'id'"),
@@ -480,10 +480,10 @@ def test_what_cannot_be_booked(closed: str, told: str, tmp_path: Path) -> None:
         ("history: { key: [id] },", "a history has no closed periods"),
     ],
 )
-def test_where_nothing_can_be_booked(more: str, told: str, tmp_path: Path) -> None:
+def test_where_nothing_can_be_booked(more: str, message: str, tmp_path: Path) -> None:
     made = Folder(tmp_path)
     nodes = ROWS.replace("path: rows.csv,", "") if more.startswith("path") else ROWS
     opened(made, "2026-10", nodes.replace("type: csv,", f"type: csv, {more}"))
     with pytest.raises(PipelineErrors) as wrong:
         made.load()
-    assert told in str(wrong.value)
+    assert message in str(wrong.value)

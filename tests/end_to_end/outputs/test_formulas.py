@@ -28,9 +28,9 @@ def warned(folder: Folder, more: str, note: str, rows: int = 1) -> list[str]:
 @pytest.mark.parametrize("more", ["", ", split: { max_records: 1 }"])
 @pytest.mark.parametrize(("note", "count"), [("=1+1", 1), ("@SUM(A1)", 1), ("-5", 0), ("x", 0)])
 def test_formulas_are_warned_of_once(tmp_path: Path, more: str, note: str, count: int) -> None:
-    told: Any = warned(Folder(tmp_path), more, note)
-    assert len(told) == count
-    assert all("output 'one': cells begin with = + - or @" in one and "formula_guard: true" in one for one in told)
+    warnings: Any = warned(Folder(tmp_path), more, note)
+    assert len(warnings) == count
+    assert all("output 'one': cells begin with = + - or @" in one and "formula_guard: true" in one for one in warnings)
 
 
 def test_a_guard_says_nothing(tmp_path: Path) -> None:

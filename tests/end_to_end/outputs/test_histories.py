@@ -35,9 +35,9 @@ HEADER = ("no", "thing", "since", "city", "ended")
 TIME, EPOCH, BOTH = "valid_from: since", "recorded: epoch", "valid_from: since, recorded: epoch"
 
 
-def sink(name: str, told: str, form: str = "type: csv, path: out/{name}.csv", more: str = "") -> str:
+def sink(name: str, settings: str, form: str = "type: csv, path: out/{name}.csv", more: str = "") -> str:
     place = form.format(name=name)
-    return f"  - {{type: output, name: {name}, input: facts, config: {{name: {name}, {place}, exclude: [no, ended]{more}, history: {{key: [thing], deleted: ended, {told}}}}}}}\n"
+    return f"  - {{type: output, name: {name}, input: facts, config: {{name: {name}, {place}, exclude: [no, ended]{more}, history: {{key: [thing], deleted: ended, {settings}}}}}}}\n"
 
 
 def project(place: Path | str, *sinks: str) -> Folder:
@@ -50,7 +50,7 @@ def deliver(folder: Folder, *rows: tuple[Any, ...]) -> None:
     folder.write_csv("facts.csv", HEADER, [dict(zip(HEADER, row, strict=True)) for row in rows])
 
 
-def told(folder: Folder, name: str) -> list[tuple[str, ...]]:
+def published(folder: Folder, name: str) -> list[tuple[str, ...]]:
     return [tuple(row.values()) for row in folder.rows(f"out/{name}.csv")]
 
 
@@ -71,11 +71,11 @@ def test_runs_tell_what_the_model_tells(tmp_path_factory: pytest.TempPathFactory
             for model in models.values():
                 model.tell(epochs, facts)
         wanted = [(thing, since, *said, begin, end, end is None) for thing, since, said, begin, end in in_order(by_time(facts))]
-        assert told(folder, "time") == [tuple(cell(value) for value in row) for row in wanted]
+        assert published(folder, "time") == [tuple(cell(value) for value in row) for row in wanted]
         for name, model in models.items():
             rows = [(*row.version[:2], *row.version[2], *((row.version[3], row.version[4]) if model.timed else ()), row.begin, row.end) for row in model.in_order()]
             ends = [row.end is None and row.version[4] is None for row in model.in_order()]
-            assert told(folder, name) == [tuple(cell(value) for value in (*row, end)) for row, end in zip(rows, ends, strict=True)], name
+            assert published(folder, name) == [tuple(cell(value) for value in (*row, end)) for row, end in zip(rows, ends, strict=True)], name
     assert folder.violations() == []
     again = project(tmp_path_factory.mktemp("again"), sink("time", TIME))
     again.write("facts.csv", folder.text("facts.csv"))
@@ -114,18 +114,18 @@ def test_amendments_are_changes_like_others(tmp_path: Path) -> None:
     folder.run()
     pipeline = str(tmp_path / "pipeline.yaml")
     assert command("correct", pipeline, "facts", "--key", "no=3", "--set", "city=Basel", "--reason", "typo")[0] == 0
-    assert told(folder, "epoch")[2:] == [("bob", "20", "Bern", "1", "2", "false"), ("bob", "20", "Basel", "2", "", "true")]
-    assert told(folder, "time")[2:] == [("bob", "20", "Basel", "20", "", "true")]
+    assert published(folder, "epoch")[2:] == [("bob", "20", "Bern", "1", "2", "false"), ("bob", "20", "Basel", "2", "", "true")]
+    assert published(folder, "time")[2:] == [("bob", "20", "Basel", "20", "", "true")]
     assert command("revert", pipeline, "--to", "1")[0] == 0
     recorded = [("bob", "20", "Bern", "1", "2", "false"), ("bob", "20", "Basel", "2", "3", "false"), ("bob", "20", "Bern", "3", "", "true")]
-    assert told(folder, "epoch")[2:] == recorded
+    assert published(folder, "epoch")[2:] == recorded
     assert command("compact", pipeline, "--before", "4")[0] == 0
     deliver(folder, *FIRST[:2])
     folder.run()
-    assert told(folder, "epoch")[2:] == [*recorded[:2], ("bob", "20", "Bern", "3", "4", "false")]
+    assert published(folder, "epoch")[2:] == [*recorded[:2], ("bob", "20", "Bern", "3", "4", "false")]
     assert folder.violations() == []
     assert command("run", pipeline, "--full-refresh")[0] == 0
-    assert told(folder, "epoch") == [("ann", "10", "Rome", "1", "", "true"), ("ann", "30", "Oslo", "1", "", "true")]
+    assert published(folder, "epoch") == [("ann", "10", "Rome", "1", "", "true"), ("ann", "30", "Oslo", "1", "", "true")]
 
 
 def test_a_row_without_a_time_waits_in_the_queue(tmp_path: Path) -> None:
@@ -149,11 +149,11 @@ def test_a_group_is_rolled_back_for_a_row_without_a_time(tmp_path: Path) -> None
     folder.run()
     deliver(folder, *FIRST, (4, "ann", None, "Nice", "false"))
     folder.run()
-    assert told(folder, "time") == [("bob", "20", "Bern", "20", "", "true")]
-    assert told(folder, "epoch") == [("ann", "10", "Rome", "1", "2", "false"), ("ann", "30", "Oslo", "1", "2", "false"), ("bob", "20", "Bern", "1", "", "true")]
+    assert published(folder, "time") == [("bob", "20", "Bern", "20", "", "true")]
+    assert published(folder, "epoch") == [("ann", "10", "Rome", "1", "2", "false"), ("ann", "30", "Oslo", "1", "2", "false"), ("bob", "20", "Bern", "1", "", "true")]
     deliver(folder, *FIRST)
     folder.run()
-    assert [row[0] for row in told(folder, "time")] == ["ann", "ann", "bob"]
+    assert [row[0] for row in published(folder, "time")] == ["ann", "ann", "bob"]
     assert folder.violations() == []
 
 
@@ -164,10 +164,10 @@ def test_logic_makes_versions_and_its_own_kind_begins_again(tmp_path: Path) -> N
     transform = "  - {type: transform, name: upper, input: facts, config: {cxl: 'emit city = city.upper()'}}\n"
     folder.write("pipeline.yaml", HEAD + transform + sink("epoch", EPOCH).replace("input: facts", "input: upper"))
     folder.run()
-    assert [row[2:] for row in told(folder, "epoch") if row[1] == "10"] == [("Rome", "1", "2", "false"), ("ROME", "2", "", "true")]
+    assert [row[2:] for row in published(folder, "epoch") if row[1] == "10"] == [("Rome", "1", "2", "false"), ("ROME", "2", "", "true")]
     folder.write("pipeline.yaml", HEAD + sink("epoch", BOTH))
     folder.run()
-    assert [row[3:] for row in told(folder, "epoch")] == [("10", "30", "3", "", "false"), ("30", "", "3", "", "true"), ("20", "", "3", "", "true")]
+    assert [row[3:] for row in published(folder, "epoch")] == [("10", "30", "3", "", "false"), ("30", "", "3", "", "true"), ("20", "", "3", "", "true")]
     assert folder.violations() == []
     checks = {(row["node"], row["detail"]) for row in folder.load().verify(recompute=True) if row["check"] == "recompute"}
     assert ("epoch", "not compared: epoch tells what earlier runs published") in checks
@@ -180,7 +180,7 @@ def test_runs_are_told_by_their_begin(tmp_path: Path) -> None:
     deliver(folder, *FIRST[1:])
     folder.run()
     started = [run["started"].replace(tzinfo=None) for run in folder.load().runs()]
-    begin, end = (pl.Series([text]).str.to_datetime()[0] for text in told(folder, "run")[0][3:5])
+    begin, end = (pl.Series([text]).str.to_datetime()[0] for text in published(folder, "run")[0][3:5])
     assert (begin, end) == tuple(started)
 
 
@@ -192,7 +192,7 @@ def test_many_rows_are_told_as_few(tmp_path: Path) -> None:
             with limited(**limits):
                 folder.run()
     for name in ("time", "epoch", "both"):
-        assert told(place[0], name) == told(place[1], name)
+        assert published(place[0], name) == published(place[1], name)
     assert place[1].violations() == []
 
 
@@ -213,5 +213,5 @@ def test_a_table_of_a_database_holds_the_history(tmp_path: Path, keyed: str) -> 
         folder.run()
         with closing(sqlite3.connect(tmp_path / "shop.db")) as shop:
             found = shop.execute("SELECT thing, since, city, valid_from, valid_to, is_current FROM told ORDER BY thing, valid_from").fetchall()
-        assert [tuple(map(cell, (*row[:5], bool(row[5])))) for row in found] == told(folder, "csv")
+        assert [tuple(map(cell, (*row[:5], bool(row[5])))) for row in found] == published(folder, "csv")
     assert folder.violations() == []

@@ -106,7 +106,7 @@ def test_undeclared_names_that_cannot_both_nest_end_the_run(tmp_path: Path, opti
         "pipeline: { name: clash }\nnodes:\n  - { type: source, name: s, config: { name: s, type: csv, path: s.csv, schema: [{ name: id, type: int }] } }\n"
         f"  - {{ type: output, name: out, input: s, config: {{ name: out, type: json, path: out.ndjson, options: {options} }} }}\n",
     )
-    code, _, told = command("run", str(tmp_path / "pipeline.yaml"), "--engine", "sail")
-    assert code == exit_code, told
+    code, _, stderr = command("run", str(tmp_path / "pipeline.yaml"), "--engine", "sail")
+    assert code == exit_code, stderr
     assert (tmp_path / "out.ndjson").exists() == (exit_code == 0)
-    assert ("columns 'a' and 'a.b' cannot both be written" in told) == (exit_code == 4)
+    assert ("columns 'a' and 'a.b' cannot both be written" in stderr) == (exit_code == 4)

@@ -110,9 +110,9 @@ def round_trip(place: Path, history: Sequence[Mapping[int, tuple[str, ...]]]) ->
         reader.run()
         assert reader.text("copy.csv") == writer.text("out.csv")
     check(place / "published")
-    told = per_epoch(reader)
+    exported = per_epoch(reader)
     writer.write("pipeline.yaml", WRITER)
-    assert told == per_epoch(writer)
+    assert exported == per_epoch(writer)
     assert not writer.violations()
 
 
@@ -137,12 +137,12 @@ def test_event_times_are_those_of_the_rows_or_of_the_epochs_that_brought_them(tm
     export(folder, "totals", "sums")
     check(tmp_path / "sums")
     begun = {row["epoch"]: row["started"] for row in folder.load().runs()}
-    told = [(row["op"], row["name"], round((row["event_time"] - begun[1]).total_seconds(), 1), round((row["system_time"] - begun[1]).total_seconds(), 1)) for table in tables(tmp_path / "sums") for row in table.to_pylist()]
+    times = [(row["op"], row["name"], round((row["event_time"] - begun[1]).total_seconds(), 1), round((row["system_time"] - begun[1]).total_seconds(), 1)) for table in tables(tmp_path / "sums") for row in table.to_pylist()]
     second, third = (round((begun[epoch] - begun[1]).total_seconds(), 1) for epoch in (2, 3))
-    assert told[:2] == [(0, "x", 0.0, 0.0), (0, "y", 0.0, 0.0)]
-    assert (2, "x", 0.0, second) in told
-    assert (3, "x", second, second) in told
-    assert (1, "x", second, third) in told
+    assert times[:2] == [(0, "x", 0.0, 0.0), (0, "y", 0.0, 0.0)]
+    assert (2, "x", 0.0, second) in times
+    assert (3, "x", second, second) in times
+    assert (1, "x", second, third) in times
 
 
 def test_the_column_with_the_event_time_can_be_named_and_stays(tmp_path: Path) -> None:
@@ -189,12 +189,12 @@ def test_a_directory_with_something_else_is_refused(tmp_path: Path) -> None:
     folder = wrote(Folder(tmp_path), ROWS)
     (tmp_path / "published").mkdir()
     (tmp_path / "published/notes.txt").write_text("mine")
-    assert "E662: " in (told := failure(lambda: export(folder)))
-    assert "has no dataset, but other files: notes.txt" in told
+    assert "E662: " in (message := failure(lambda: export(folder)))
+    assert "has no dataset, but other files: notes.txt" in message
     (tmp_path / "published/notes.txt").unlink()
     export(folder)
-    assert "E662: " in (told := failure(lambda: export(folder, "totals")))
-    assert "has another dataset, did:odf:fed01" in told
+    assert "E662: " in (message := failure(lambda: export(folder, "totals")))
+    assert "has another dataset, did:odf:fed01" in message
     (tmp_path / "file").write_text("")
     assert "is a file" in failure(lambda: export(folder, directory="file"))
 
@@ -205,9 +205,9 @@ def test_a_dataset_keeps_its_columns(tmp_path: Path) -> None:
     wider = WRITER.replace("path: out.csv", "path: out.csv, mapping: {called: name}").replace("{name: more, type: any}", "{name: more, type: any}, {name: extra, type: int, optional: true}")
     folder.write("pipeline.yaml", wider)
     folder.run()
-    told = failure(lambda: export_dataset(folder.load().snapshot(), "out", tmp_path / "published"))
-    assert "E663: " in told
-    assert "lacks: name" in told
+    message = failure(lambda: export_dataset(folder.load().snapshot(), "out", tmp_path / "published"))
+    assert "E663: " in message
+    assert "lacks: name" in message
     folder.write("pipeline.yaml", wider.replace(", mapping: {called: name}", ""))
     folder.run()
     export_dataset(folder.load().snapshot(), "out", tmp_path / "published")
@@ -260,8 +260,8 @@ def test_an_export_reads_what_changed(tmp_path: Path, monkeypatch: pytest.Monkey
     folder.load().compact(3)
     blocks: list[bytes] = []
     files: list[Path] = []
-    monkeypatch.setattr(chain_module, "read_block", lambda data, told=chain_module.read_block: (blocks.append(data), told(data))[1])
-    monkeypatch.setattr(live_rows_module.pq, "read_table", lambda path, told=live_rows_module.pq.read_table: (files.append(path), told(path))[1])
+    monkeypatch.setattr(chain_module, "read_block", lambda data, original=chain_module.read_block: (blocks.append(data), original(data))[1])
+    monkeypatch.setattr(live_rows_module.pq, "read_table", lambda path, original=live_rows_module.pq.read_table: (files.append(path), original(path))[1])
     assert export(folder, "totals").added == []
     assert (len(blocks), files) == (1, [])  # the block with the schema
     wrote(folder, {**CHANGED, **more, 5: ("newer", "1.00", "", "2024-01-06T00:00:00", "")})
@@ -291,12 +291,12 @@ def test_two_exports_at_once_make_one_dataset(tmp_path: Path) -> None:
 
 def test_erased_records_are_taken_back(tmp_path: Path) -> None:
     folder = wrote(Folder(tmp_path), ROWS, CHANGED)
-    told = f"Node 'orders' was exported as {export(folder).dataset}: its directories and copies still hold the records."
+    warning = f"Node 'orders' was exported as {export(folder).dataset}: its directories and copies still hold the records."
     with standing_in(tmp_path):
         words = ("erase", "pipeline.yaml", "--node", "orders", "--where", "id == 3", "--reason", "request 17", "--keep-out")
-        assert told in command(*words, "--dry-run")[2]
+        assert warning in command(*words, "--dry-run")[2]
         code, _, said = command(*words)
-        assert (code, told in said) == (0, True)
+        assert (code, warning in said) == (0, True)
     done = export(folder)
     assert [row["kind"] for row in done.added] == ["difference"]
     assert "epoch 3 has lost erased records: its changes are one block" in str(done.note)
@@ -343,13 +343,13 @@ def test_a_full_refresh_goes_on_with_the_dataset(tmp_path: Path) -> None:
 def test_the_command_says_what_it_wrote(tmp_path: Path) -> None:
     wrote(Folder(tmp_path), ROWS, CHANGED)
     with standing_in(tmp_path):
-        code, _, told = command("export", "odf", "pipeline.yaml", "orders", "published", "--name", "shop/orders")
+        code, _, stderr = command("export", "odf", "pipeline.yaml", "orders", "published", "--name", "shop/orders")
         assert code == 0
-        assert "Wrote 2 blocks of data with 6 op rows, up to epoch 2." in told
+        assert "Wrote 2 blocks of data with 6 op rows, up to epoch 2." in stderr
         assert (tmp_path / "published/info/alias").read_text() == "shop/orders"
         code, out, _ = command("export", "odf", "pipeline.yaml", "orders", "again", "--format", "json")
         assert [(row["epoch"], row["first_offset"], row["last_offset"], row["kind"]) for row in json.loads(out)] == [(1, 0, 1, "epoch"), (2, 2, 5, "epoch")]
-        code, _, told = command("export", "odf", "pipeline.yaml", "orders", "other", "--name", "no name")
-        assert (code, "'no name' is no name of a dataset" in told) == (64, True)
+        code, _, stderr = command("export", "odf", "pipeline.yaml", "orders", "other", "--name", "no name")
+        assert (code, "'no name' is no name of a dataset" in stderr) == (64, True)
     assert (tmp_path / ".errata/writer/identities/orders.json").stat().st_mode & 0o77 == 0
     assert (tmp_path / ".errata/writer/identities").stat().st_mode & 0o77 == 0

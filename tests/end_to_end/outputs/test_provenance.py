@@ -29,7 +29,7 @@ def folder(path: Path, pipeline: str = PIPELINE) -> Folder:
     return made
 
 
-def told(made: Folder) -> dict[str, tuple[str, ...]]:
+def origins(made: Folder) -> dict[str, tuple[str, ...]]:
     """By record its value and where it came from; the time of each row is that of its epoch's run."""
     rows = made.rows("all.csv")
     begun = {str(row["epoch"]): row["started"] for row in made.load().runs()}
@@ -43,15 +43,15 @@ def test_each_row_says_when_and_why_it_changed(small: bool, tmp_path: Path) -> N
     made = folder(tmp_path)
     with limited(**({} if small else {"small_rows": 0, "driver_rows": 0})):
         made.run()
-        assert told(made) == {key: (key, "1", "ingest", "") for key in "123"}
+        assert origins(made) == {key: (key, "1", "ingest", "") for key in "123"}
         made.write("in/b.csv", "id,v\n2,20\n4,4\n")
         made.run()
-        assert told(made) == {"1": ("1", "1", "ingest", ""), "2": ("20", "2", "correction", ""), "3": ("3", "1", "ingest", ""), "4": ("4", "2", "ingest", "")}
+        assert origins(made) == {"1": ("1", "1", "ingest", ""), "2": ("20", "2", "correction", ""), "3": ("3", "1", "ingest", ""), "4": ("4", "2", "ingest", "")}
         list(made.load().correct(Correction("orders", {"id": "3"}, {"v": "30"}, "counted again"))[0])
-        assert told(made)["3"] == ("30", "3", "correction", "counted again")
+        assert origins(made)["3"] == ("30", "3", "correction", "counted again")
         (tmp_path / "all.csv").unlink()
         made.run()
-        assert told(made)["3"] == ("30", "3", "correction", "counted again")
+        assert origins(made)["3"] == ("30", "3", "correction", "counted again")
     assert made.violations() == []
 
 
@@ -61,7 +61,7 @@ def test_a_full_refresh_begins_anew(tmp_path: Path) -> None:
     made.write("in/b.csv", "id,v\n2,20\n")
     made.run()
     made.run(full_refresh=True)
-    assert {row[1] for row in told(made).values()} == {"1"}
+    assert {row[1] for row in origins(made).values()} == {"1"}
 
 
 @pytest.mark.parametrize(

@@ -138,31 +138,31 @@ def test_every_step_of_a_second_run_may_be_the_last(tmp_path: Path) -> None:
             assert copy.load().head_epoch() == 2
 
 
-def told_by(folder: Folder, *words: str) -> tuple[int, str]:
+def run_command(folder: Folder, *words: str) -> tuple[int, str]:
     with standing_in(folder.path):
-        code, _, told = command(*words)
-    return code, told
+        code, _, stderr = command(*words)
+    return code, stderr
 
 
 def test_a_table_that_somebody_else_wrote_is_refused_and_one_that_somebody_changed_is_written_anew(tmp_path: Path) -> None:
     folder = project(tmp_path)
     lay_out(folder, FIRST)
     write_deltalake(str(tmp_path / "out/all"), pa.table({"x": [1]}))
-    code, told = told_by(folder, "run", "pipeline.yaml")
-    assert (code, "exists and was not written by this pipeline" in told) == (4, True)
-    assert told_by(folder, "run", "pipeline.yaml", "--force")[0] == 0
+    code, stderr = run_command(folder, "run", "pipeline.yaml")
+    assert (code, "exists and was not written by this pipeline" in stderr) == (4, True)
+    assert run_command(folder, "run", "pipeline.yaml", "--force")[0] == 0
     check(folder, FIRST)
     for name in ("all", "told"):
         DeltaTable(str(tmp_path / "out" / name)).delete("grp = 'a'")
-    code, told = told_by(folder, "run", "pipeline.yaml")
-    assert (code, told.count("somebody else changed")) == (0, 2)
+    code, stderr = run_command(folder, "run", "pipeline.yaml")
+    assert (code, stderr.count("somebody else changed")) == (0, 2)
     check(folder, FIRST)
     DeltaTable(str(tmp_path / "out/all")).optimize.compact()
     before = DeltaTable(str(tmp_path / "out/all")).version()
-    assert told_by(folder, "run", "pipeline.yaml")[0] == 0
+    assert run_command(folder, "run", "pipeline.yaml")[0] == 0
     assert DeltaTable(str(tmp_path / "out/all")).version() == before
     shutil.rmtree(tmp_path / "out/totals")
-    assert told_by(folder, "run", "pipeline.yaml")[0] == 0
+    assert run_command(folder, "run", "pipeline.yaml")[0] == 0
     check(folder, FIRST)
 
 
@@ -171,12 +171,12 @@ def test_refresh_revert_and_edited_logic(tmp_path: Path) -> None:
     for records in (FIRST, SECOND):
         lay_out(folder, records)
         folder.run()
-    assert told_by(folder, "revert", "pipeline.yaml", "--to", "1")[0] == 0
+    assert run_command(folder, "revert", "pipeline.yaml", "--to", "1")[0] == 0
     check(folder, FIRST)
-    assert told_by(folder, "run", "pipeline.yaml", "--full-refresh")[0] == 0
+    assert run_command(folder, "run", "pipeline.yaml", "--full-refresh")[0] == 0
     check(folder, SECOND)
     folder.write("pipeline.yaml", PIPELINE.replace("emit last_day = max(day)", "emit last_day = max(day)\\nemit more = 1"))
-    assert told_by(folder, "run", "pipeline.yaml")[0] == 0
+    assert run_command(folder, "run", "pipeline.yaml")[0] == 0
     assert sorted(content(folder, "totals")) == [("a", "1", "2024-01-05", "1"), ("b", "1", "2024-02-01", "1"), ("c", "1", "", "1")]
 
 
@@ -280,9 +280,9 @@ def test_rows_stay_that_a_table_finds_equal_to_one_that_went(tmp_path: Path, bef
 
 def test_explain_says_what_a_change_costs_a_table(tmp_path: Path) -> None:
     folder = project(tmp_path)
-    told = explain(folder.load().plan, "text")
-    assert told.count("a change costs: the changed rows, and the files of the table that hold rows which go") == 2
-    assert told.count("a change costs: the changed rows\n") == 1
+    plan = explain(folder.load().plan, "text")
+    assert plan.count("a change costs: the changed rows, and the files of the table that hold rows which go") == 2
+    assert plan.count("a change costs: the changed rows\n") == 1
 
 
 def test_a_table_that_has_not_what_it_was_given_is_written_anew(tmp_path: Path) -> None:
@@ -294,8 +294,8 @@ def test_a_table_that_has_not_what_it_was_given_is_written_anew(tmp_path: Path) 
     mark = DeltaTable(place).history(1)[0]["userMetadata"]
     DeltaTable(place).delete("grp = 'a'", commit_properties=CommitProperties(custom_metadata={"userMetadata": mark}))
     lay_out(folder, SECOND)
-    code, told = told_by(folder, "run", "pipeline.yaml")
-    assert (code, "has not the rows that it was given; it is written anew" in told) == (0, True)
+    code, stderr = run_command(folder, "run", "pipeline.yaml")
+    assert (code, "has not the rows that it was given; it is written anew" in stderr) == (0, True)
     check(folder, SECOND)
 
 
@@ -347,7 +347,7 @@ nodes:
 ) + "error_handling: {strategy: continue, dlq: {path: out/rejected.csv}}\n"  # fmt: skip
 
 
-def told_in(folder: Folder, form: str) -> dict[int, tuple[Any, ...]]:
+def content_in(folder: Folder, form: str) -> dict[int, tuple[Any, ...]]:
     """Live rows by id after all op rows of a table. Each retraction equals a live row."""
     standing: dict[int, tuple[Any, ...]] = {}
     names = ("id", "grp", "n", "share")
@@ -374,13 +374,13 @@ def test_the_op_rows_of_every_form_lead_to_what_stands_through_rollback_and_edit
     for records, factor in history:
         folder.write("pipeline.yaml", IN_ALL_FORMS.replace("FACTOR", str(factor)))
         folder.write_csv("rows.csv", ("id", "grp", "n"), [dict(zip(("id", "grp", "n"), map(str, record), strict=True)) for record in records])
-        told_by(folder, "run", "pipeline.yaml")
+        run_command(folder, "run", "pipeline.yaml")
         broken = {group for _, group, n in records if n == 1}
         expected = {id_: (id_, group, n, factor / (n - 1)) for id_, group, n in records if group not in broken}
         live = pa.table(DeltaTable(str(tmp_path / "out/live")).scan()).to_pylist()
         assert {row["id"]: tuple(row.values()) for row in live} == expected
-        assert {form: told_in(folder, form) for form in FORMS} == dict.fromkeys(FORMS, expected)
-    assert told_by(folder, "verify", "pipeline.yaml")[0] == 0
+        assert {form: content_in(folder, form) for form in FORMS} == dict.fromkeys(FORMS, expected)
+    assert run_command(folder, "verify", "pipeline.yaml")[0] == 0
 
 
 def test_op_rows_that_were_published_stay_where_a_base_lies_behind_them_and_a_column_comes(tmp_path: Path) -> None:

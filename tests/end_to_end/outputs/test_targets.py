@@ -196,7 +196,7 @@ def test_what_is_rolled_back_stays_so_where_an_output_moves_or_goes(edit: tuple[
 
 
 @pytest.mark.parametrize(
-    ("path", "there", "told"),
+    ("path", "there", "message"),
     [
         ("out.csv, write_meta: true", "out.csv.meta.json/kept.txt", "output 'out': {}/out.csv.meta.json is a folder"),
         ("'o.csv', changelog: { path: out, form: two, format: csv }", "out/kept.txt", "output 'out': {}/out is a folder"),
@@ -205,7 +205,7 @@ def test_what_is_rolled_back_stays_so_where_an_output_moves_or_goes(edit: tuple[
         ("out.csv", "rejects.csv/kept.txt", "the dead letter queue: {}/rejects.csv is a folder"),
     ],
 )
-def test_what_no_file_can_replace_is_told_before_anything_is_read(path: str, there: str, told: str, tmp_path: Path) -> None:
+def test_what_no_file_can_replace_is_told_before_anything_is_read(path: str, there: str, message: str, tmp_path: Path) -> None:
     """On exit code 4 state and outputs stay at the last committed epoch; `--force` does not remove folders."""
     folder = Folder(tmp_path)
     folder.write(there, "kept")
@@ -219,7 +219,7 @@ nodes:
 """)
     with pytest.raises(StorageFailed) as caught:
         folder.run(force=True)
-    assert str(caught.value) == told.format(tmp_path)
+    assert str(caught.value) == message.format(tmp_path)
     assert folder.text(there) == "kept"
     assert folder.load().head() is None
 
@@ -299,8 +299,8 @@ def test_a_file_of_its_own_is_rewritten(foreign: bool, folder: Folder) -> None:
         folder.write("in/a.csv", "\n".join(["id", *rows.split(), ""]))
         folder.run()
         assert {key: value for key, value in _there(folder).items() if not key.endswith(".json")} == there | {name: rows}
-        told = json.loads(folder.text(f"out/{name}.meta.json"))
-        assert (Path(told["resolved_path"]).name, told["record_count"]) == (name, len(rows.split()))
+        sidecar = json.loads(folder.text(f"out/{name}.meta.json"))
+        assert (Path(sidecar["resolved_path"]).name, sidecar["record_count"]) == (name, len(rows.split()))
         assert not folder.run().committed
     folder.write("pipeline.yaml", SUFFIXED.format("path: out/p.csv"))
     folder.run()

@@ -138,8 +138,8 @@ def test_a_source_of_a_database_takes_the_rows_of_a_file(name: str, folder: Fold
     folder.write("expected.csv", "amount,id\n,2\n2.5,1\n")
     folder.write("world.test.yaml", f"cases: [{{ name: one, given: {{ orders: {{ file: given/{name} }}, rates: {{ file: rates.csv }} }}, expect: {{ table: {{ file: expected.csv }} }} }}]")
     folder.write("rates.csv", "id\n")
-    code, told, wrong = command("test", str(folder.path))
-    assert (code, told.splitlines()[-1]) == (0, "1 case, 0 failed"), told + wrong
+    code, stdout, wrong = command("test", str(folder.path))
+    assert (code, stdout.splitlines()[-1]) == (0, "1 case, 0 failed"), stdout + wrong
 
 
 @pytest.mark.parametrize("name", ["rows.json", "rows.jsonl", "rows.csv", "rows.parquet"])
@@ -176,20 +176,20 @@ def test_a_file_may_be_in_another_folder(tmp_path: Path) -> None:
         assert table_of(TableFile(file=place), tmp_path / "cases") == Table(["id"], [["1"]])
 
 
-@pytest.mark.parametrize(("name", "text", "told"), [
+@pytest.mark.parametrize(("name", "text", "message"), [
     ("none.csv", None, "cannot be read"), ("rows.txt", "id\n", "known format"), ("rows.csv", "", "no line with the names"), ("rows.csv", "id,amount\n1\n", "record 1 has 1 cells"),
     ("rows.json", "{", "holds no rows"), ("rows.json", '{"id": 1}', "holds no rows"), ("rows.parquet", "PAR1", "holds no rows"), ("rows.csv", 'id\n"a', "holds no rows"),
     ("rows.csv", "id,id\n1,2\n", "the column 'id' twice"), ("rows.json", '[{"id": 1, "id": 2}]', "the column 'id' twice"), ("rows.jsonl", '{"id": 1}\n\n{"id": }\n', "line 3: Expecting value"),
     ("rows.json", "[" * 200_000, "nested too deeply"), ("rows.ndjson", '{"id": ' * 200_000, "nested too deeply"),
 ])  # fmt: skip
-def test_a_file_without_rows_says_why(name: str, text: str | None, told: str, folder: Folder) -> None:
+def test_a_file_without_rows_says_why(name: str, text: str | None, message: str, folder: Folder) -> None:
     folder.write("errata.toml", CONNECTIONS)
     folder.write("world.yaml", WORLD)
     if text is not None:
         folder.write(name, text)
     folder.write("world.test.yaml", f"cases: [{{ name: one, given: {{ orders: {{ file: {name} }}, rates: id }} }}]")
     code, _, wrong = command("test", str(folder.path))
-    assert (code, told in wrong, name in wrong) == (Exit.USAGE, True, True), wrong
+    assert (code, message in wrong, name in wrong) == (Exit.USAGE, True, True), wrong
 
 
 def test_a_pipeline_in_place_of_its_cases(folder: Folder) -> None:

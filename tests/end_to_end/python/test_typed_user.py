@@ -57,10 +57,10 @@ def test_the_script_gives_totals_and_changes(tmp_path: Path) -> None:
 def test_mypy_knows_the_interface(tmp_path: Path) -> None:
     assert checked(MYPY, SCRIPT, tmp_path) == (0, "Success: no issues found in 1 source file\n")
     (tmp_path / "wrong.py").write_text(WRONG, encoding="utf-8")
-    code, told = checked(MYPY, tmp_path / "wrong.py", tmp_path)
+    code, output = checked(MYPY, tmp_path / "wrong.py", tmp_path)
     assert code == 1
-    assert [line.split(":")[1] for line in told.splitlines() if "error:" in line] == ["4", "5", "6", "7"]
-    assert 'Revealed type is "polars.dataframe.frame.DataFrame"' in told
+    assert [line.split(":")[1] for line in output.splitlines() if "error:" in line] == ["4", "5", "6", "7"]
+    assert 'Revealed type is "polars.dataframe.frame.DataFrame"' in output
 
 
 @pytest.mark.parametrize("package", ["errata", "cxl", "changelog", "storage", "operators"])

@@ -464,7 +464,7 @@ nodes:
         folder.write("pipeline.yaml", pipeline.format(merge=merge))
         if not code:
             assert command("run", path)[0] == 2
-        found, _, told = command("dlq", path, "--format", "csv")
-        assert (found, "records have other keys" in told) == (code, bool(code))
+        found, _, stderr = command("dlq", path, "--format", "csv")
+        assert (found, "records have other keys" in stderr) == (code, bool(code))
     assert command("run", path)[0] == 2
     assert command("dlq", path, "--format", "csv")[1].splitlines()[1].startswith("orders,o.csv,2,type_coercion_failure,")

@@ -185,8 +185,8 @@ def test_cursors_know_nothing_of_rejects_whose_keys_are_of_another_kind(tmp_path
     folder.write("t.csv", "id,v\nc,0\nd,2\n")
     folder.run()
     folder.write("pipeline.yaml", REKEYED.replace("MERGE", "merge: { primary_key: [id] },"))
-    code, _, told = command("dlq", str(tmp_path / "pipeline.yaml"))
-    assert (code, "run it first" in told) == (64, True)
+    code, _, stderr = command("dlq", str(tmp_path / "pipeline.yaml"))
+    assert (code, "run it first" in stderr) == (64, True)
     folder.write("t.csv", "id,v\nc,3\nd,2\n")
     folder.run(from_cursors=True)
     assert folder.text("out.csv") == "id,v,share\nb,1,12\nc,3,4\nd,2,6\n"

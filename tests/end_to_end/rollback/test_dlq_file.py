@@ -106,8 +106,8 @@ def test_a_pipeline_without_a_file_of_rejects_knows_their_rows_too(tmp_path: Pat
     for rows in (["1,1", "2,0"], ["2,0", "1,1"]):
         folder.write("s.csv", "\n".join(["id,v", *rows, ""]))
         folder.run()
-        code, told, _ = command("dlq", str(tmp_path / "pipeline.yaml"), "list", "--format", "jsonl")
-        assert (code, [row["row"] for row in map(json.loads, told.splitlines())]) == (0, [rows.index("2,0") + 1])
+        code, stdout, _ = command("dlq", str(tmp_path / "pipeline.yaml"), "list", "--format", "jsonl")
+        assert (code, [row["row"] for row in map(json.loads, stdout.splitlines())]) == (0, [rows.index("2,0") + 1])
 
 
 def with_a_reject(place: Path) -> tuple[Folder, dict[str, str]]:

@@ -43,10 +43,10 @@ def test_the_expression_and_the_record_are_told(cxl: str, expression: str, recor
     folder.write("pipeline.yaml", PIPELINE.replace("CXL", cxl))
     folder.write("o.csv", "total,count,what,rest\n0,0,,\n500,0,one,text\n")
     with standing_in(tmp_path):
-        code, _, told = command("run", "pipeline.yaml", "--engine", "sail", "--quiet")
+        code, _, stderr = command("run", "pipeline.yaml", "--engine", "sail", "--quiet")
     assert code == 3
-    assert f"\n  expression: {expression}\n  record: {record}\n" in told
-    assert told.startswith("error: node 'compute_ratio': o.csv: record 2: ")
+    assert f"\n  expression: {expression}\n  record: {record}\n" in stderr
+    assert stderr.startswith("error: node 'compute_ratio': o.csv: record 2: ")
 
 
 def test_a_failing_check_has_its_own_words(tmp_path: Path) -> None:
@@ -67,6 +67,6 @@ def test_the_last_line_names_the_file_to_fix(tmp_path: Path, rows: str, code: in
     folder.run()
     folder.write("o.csv", f"total,count,what,rest\n1,1,,\n{rows}")
     with standing_in(tmp_path):
-        ended, _, told = command("run", "pipeline.yaml", "--engine", "sail", "--quiet")
+        ended, _, stderr = command("run", "pipeline.yaml", "--engine", "sail", "--quiet")
     assert ended == code
-    assert told.endswith("\nEpoch 1 stands; fix o.csv, then run again.\n")
+    assert stderr.endswith("\nEpoch 1 stands; fix o.csv, then run again.\n")

@@ -64,5 +64,5 @@ def test_a_command_refuses_a_state_of_another_format(tmp_path: Path, monkeypatch
     folder.write("s.csv", "v\n1\n")
     folder.run()
     monkeypatch.setattr(ledger, "FORMAT", FORMAT + 1)
-    code, _, told = command(words[0], str(tmp_path / "pipeline.yaml"), *words[1:])
-    assert (code, f"the format of this state has number {FORMAT}, this version of Errata reads number {FORMAT + 1}; move " in told) == (4, True), told
+    code, _, stderr = command(words[0], str(tmp_path / "pipeline.yaml"), *words[1:])
+    assert (code, f"the format of this state has number {FORMAT}, this version of Errata reads number {FORMAT + 1}; move " in stderr) == (4, True), stderr

@@ -40,16 +40,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
 
 def planned(folder: Folder, *words: str) -> str:
     """The first line of `errata plan`, which names the engine."""
-    code, _, told = command("plan", str(folder.path / "pipeline.yaml"), *words)
+    code, _, stderr = command("plan", str(folder.path / "pipeline.yaml"), *words)
     assert code == 0
-    return told.splitlines()[0]
+    return stderr.splitlines()[0]
 
 
 def ran(folder: Folder, *words: str) -> str:
     """The first line of a run, which names the engine."""
-    code, _, told = command("run", str(folder.path / "pipeline.yaml"), *words)
-    assert code == 0, told
-    return told.splitlines()[0]
+    code, _, stderr = command("run", str(folder.path / "pipeline.yaml"), *words)
+    assert code == 0, stderr
+    return stderr.splitlines()[0]
 
 
 def test_plan_and_run_say_the_engine_and_the_work(folder: Folder) -> None:
@@ -100,9 +100,9 @@ def test_a_variable_pins_the_engine(folder: Folder, monkeypatch: pytest.MonkeyPa
 def test_a_server_of_errata_toml_is_where_a_run_and_a_preview_go(folder: Folder) -> None:
     folder.write("errata.toml", '[engine]\nremote = "sc://127.0.0.1:9"\n')
     for words in ([], ["-n", "2"]):
-        code, _, told = command("run", str(folder.path / "pipeline.yaml"), *words)
+        code, _, stderr = command("run", str(folder.path / "pipeline.yaml"), *words)
         assert code == 4
-        assert "no Spark Connect server answers at sc://127.0.0.1:9" in told
+        assert "no Spark Connect server answers at sc://127.0.0.1:9" in stderr
 
 
 def test_a_preview_is_small_work(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,16 +113,16 @@ def test_a_preview_is_small_work(folder: Folder, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(("settings", "line"), [('name = "duckdb"', 2), ('master = "spark://host:7077"\nremote = "sc://host:1"', 3)])
 def test_settings_of_the_engine_are_checked(folder: Folder, settings: str, line: int) -> None:
     folder.write("errata.toml", f"[engine]\n{settings}\n")
-    code, _, told = command("check", str(folder.path / "pipeline.yaml"))
+    code, _, stderr = command("check", str(folder.path / "pipeline.yaml"))
     assert code == 1
-    assert f"errata.toml:{line}:" in told
+    assert f"errata.toml:{line}:" in stderr
 
 
 def test_spark_without_java_ends_a_run_with_a_message_of_whole_lines(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(folder.path))
-    code, _, told = command("run", str(folder.path / "pipeline.yaml"), "--engine", "spark", "-q")
+    code, _, stderr = command("run", str(folder.path / "pipeline.yaml"), "--engine", "spark", "-q")
     assert code == 4
-    assert told.splitlines()[:2] == [
+    assert stderr.splitlines()[:2] == [
         "error: Apache Spark needs Java 17 or later, and none was found",
         "  = help: install Java 17 or 21 and put it on PATH, or name it in JAVA_HOME; or run with `--engine sail`, which needs no Java",
     ]

@@ -11,14 +11,14 @@ from errata.cli import main
 def test_the_three_commands_of_the_readme(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["init"]) == 0
-    told = Path("README.md").read_text()
-    commands = re.findall(r"(?m)^errata (.+)$", told.split("```sh")[1].split("```")[0])
+    readme = Path("README.md").read_text()
+    commands = re.findall(r"(?m)^errata (.+)$", readme.split("```sh")[1].split("```")[0])
     assert len(commands) == 3
     assert [main([*shlex.split(words), "-q"]) for words in commands] == [2, 2, 0]
     output = capsys.readouterr().out
     assert "total: 162.75 → 165.75" in output
     assert "wrong price" in output
-    for words in re.findall(r"`errata ([^`]+)`", told)[1:]:
+    for words in re.findall(r"`errata ([^`]+)`", readme)[1:]:
         assert main(shlex.split(words)) == 0
     assert "cannot read 'not known' as float" in capsys.readouterr().out
 

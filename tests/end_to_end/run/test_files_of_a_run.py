@@ -31,8 +31,8 @@ def folder(tmp_path: Path) -> Folder:
 
 def ran(folder: Folder, *words: str) -> tuple[int, str]:
     with standing_in(folder.path):
-        code, _, told = command("run", "pipeline.yaml", *words)
-    return code, told
+        code, _, stderr = command("run", "pipeline.yaml", *words)
+    return code, stderr
 
 
 BOUNDS = [
@@ -48,17 +48,17 @@ BOUNDS = [
 def test_what_cannot_be_understood_is_a_configuration_error(where, message, folder):
     """Exit code 1: "Invalid YAML, CXL syntax error, type mismatch, or DAG wiring problem. Fix the pipeline configuration"."""
     folder.write("pipeline.yaml", PIPELINE.replace("WHERE", where))
-    code, told = ran(folder)
+    code, stderr = ran(folder)
     assert code == 1
-    assert f"error[E223]: {message}" in told
+    assert f"error[E223]: {message}" in stderr
 
 
-@pytest.mark.parametrize(("policy", "is_told"), [("warn", True), ("skip", False)])
-def test_no_match_is_warned_of_where_that_is_asked_for(policy, is_told, folder):
+@pytest.mark.parametrize(("policy", "warns"), [("warn", True), ("skip", False)])
+def test_no_match_is_warned_of_where_that_is_asked_for(policy, warns, folder):
     folder.write("pipeline.yaml", PIPELINE.replace("WHERE", f"glob: 'x/*.csv', files: {{on_no_match: {policy}}}"))
-    code, told = ran(folder)
+    code, stderr = ran(folder)
     assert code == 0
-    assert ("warning: source 's': no file matches glob x/*.csv" in told) is is_told
+    assert ("warning: source 's': no file matches glob x/*.csv" in stderr) is warns
     assert folder.text("out.csv") == "a,b\n"
 
 
@@ -69,9 +69,9 @@ def test_a_foreign_part_of_a_split_output_stops_the_run(folder):
     """ "Without it, the pipeline aborts if any of the output chunk files already exist." """
     folder.write("pipeline.yaml", SPLIT)
     folder.write("out_0002.csv", "mine\n")
-    code, told = ran(folder)
+    code, stderr = ran(folder)
     assert code == 4
-    assert "out_0002.csv exists and was not written by this pipeline" in told
+    assert "out_0002.csv exists and was not written by this pipeline" in stderr
     assert sorted(path.name for path in folder.path.iterdir() if path.is_file()) == ["in.csv", "out_0002.csv", "pipeline.yaml"]
     assert folder.text("out_0002.csv") == "mine\n"
     assert ran(folder, "--force")[0] == 0
@@ -89,17 +89,17 @@ def test_a_writer_that_fails_leaves_nothing(folder):
 @pytest.mark.parametrize("path", ["out.csv", "./out.csv"])
 def test_the_dead_letter_queue_may_not_be_an_output(path, folder):
     folder.write("pipeline.yaml", PIPELINE.replace("WHERE", "path: in.csv") + f"error_handling: {{strategy: continue, dlq: {{path: {path}}}}}\n")
-    code, told = ran(folder)
+    code, stderr = ran(folder)
     assert code == 1
-    assert f"error[E322]: output 'out' and the dead letter queue both write '{path}'" in told
+    assert f"error[E322]: output 'out' and the dead letter queue both write '{path}'" in stderr
 
 
 @pytest.mark.parametrize(("path", "code"), [("../rules", "E232"), ("/etc", "E231"), ("~/rules", "E230")])
 def test_modules_lie_inside_the_project(path, code, folder):
     folder.write("pipeline.yaml", PIPELINE.replace("WHERE", "path: in.csv").replace("{name: files}", f"{{name: files, rules_path: {path}}}"))
-    exit_code, told = ran(folder)
+    exit_code, stderr = ran(folder)
     assert exit_code == 1
-    assert f"error[{code}]: '{path}'" in told
+    assert f"error[{code}]: '{path}'" in stderr
 
 
 def test_notes_may_stand_beside_the_pipeline(folder):
@@ -139,9 +139,9 @@ def test_columns_of_the_engine_are_left_out_of_an_interchange(folder):
 
 def test_what_is_no_interchange_is_told_what_one_begins_with(folder):
     folder.write("pipeline.yaml", PIPELINE.replace("WHERE", "path: in.csv").replace("type: csv, path: in.csv", "type: edifact, path: in.csv"))
-    code, told = ran(folder)
+    code, stderr = ran(folder)
     assert code == 4
-    assert "in.csv: segment 1: an interchange begins with UNB, not with 'a,b" in told
+    assert "in.csv: segment 1: an interchange begins with UNB, not with 'a,b" in stderr
 
 
 @pytest.mark.parametrize("old", ["path: in.csv", "path: out.csv", "path: dlq.csv"])
@@ -153,17 +153,17 @@ def test_a_link_may_not_lead_out_of_the_project(old, outside, folder, tmp_path_f
     (folder.path / "linked").symlink_to(elsewhere)
     text = PIPELINE.replace("WHERE", "path: in.csv") + "error_handling: {strategy: continue, dlq: {path: dlq.csv}}\n"
     folder.write("pipeline.yaml", text.replace(old, old.replace("path: ", "path: linked/")))
-    code, told = ran(folder)
+    code, stderr = ran(folder)
     assert code == (1 if outside else 0)
-    assert ("error[E232]: 'linked/" in told) is outside
+    assert ("error[E232]: 'linked/" in stderr) is outside
     assert not (outside and {path.name for path in elsewhere.iterdir()} - {"in.csv"})
 
 
 def test_a_batch_id_may_not_lead_out_of_the_project(folder):
     folder.write("pipeline.yaml", PIPELINE.replace("WHERE", "path: in.csv").replace("path: out.csv", "path: 'a/{batch_id}.csv'"))
-    code, told = ran(folder, "--batch-id", "../../out")
+    code, stderr = ran(folder, "--batch-id", "../../out")
     assert code == 4
-    assert "output 'out': 'a/../../out.csv' leads out of the pipeline's folder" in told
+    assert "output 'out': 'a/../../out.csv' leads out of the pipeline's folder" in stderr
     assert not (folder.path.parent / "out.csv").exists()
     assert ran(folder, "--batch-id", "b/out")[0] == 0
     assert (folder.path / "a/b/out.csv").exists()
@@ -309,8 +309,8 @@ def test_a_sidecar_counts_what_stands_rejected_elsewhere(tmp_path: Path) -> None
     for rows, rejected in (("1\n", 0), ("1\nx\n", 1), ("x\ny\n", 2), ("1\n", 0)):
         folder.write("t.csv", f"q\n{rows}")
         folder.run()
-        told = json.loads(folder.text("out.csv.meta.json"))
-        assert (told["dlq_count"], told["record_count"], told["epoch"]) == (rejected, 1, 1)
+        sidecar = json.loads(folder.text("out.csv.meta.json"))
+        assert (sidecar["dlq_count"], sidecar["record_count"], sidecar["epoch"]) == (rejected, 1, 1)
         assert not folder.run().committed
     assert folder.violations() == []
 
@@ -334,10 +334,10 @@ def test_each_source_file_has_its_sidecar(split: str, tmp_path: Path) -> None:
             folder.remove(f"in/{name}.csv") if rows is None else folder.write(f"in/{name}.csv", f"q\n{rows}")
         folder.run()
         found = {path.name.removesuffix(".csv.meta.json"): json.loads(path.read_text()) for path in (tmp_path / "out").glob("*.meta.json")}
-        assert {name: told["record_count"] for name, told in found.items()} == counts
-        for name, told in found.items():
+        assert {name: sidecar["record_count"] for name, sidecar in found.items()} == counts
+        for name, sidecar in found.items():
             parts = [path for path in (tmp_path / "out").glob(f"{name}*.csv") if path.suffix == ".csv"]
-            assert (Path(told["resolved_path"]).name, told["dlq_count"], told["bytes_written"]) == (f"{name}.csv", rejected, sum(path.stat().st_size for path in parts))
+            assert (Path(sidecar["resolved_path"]).name, sidecar["dlq_count"], sidecar["bytes_written"]) == (f"{name}.csv", rejected, sum(path.stat().st_size for path in parts))
     assert folder.violations() == []
 
 
@@ -368,8 +368,8 @@ def test_a_refresh_replaces_files_of_its_own_alone(folder):
     _grown(folder, "log/o-{epoch}.jsonl")
     folder.write("pipeline.yaml", LOGGED.replace("PATH", "log/o-{epoch}.jsonl").replace("out.csv", "theirs.csv"))
     folder.write("theirs.csv", "of somebody else")
-    code, told = ran(folder, "--full-refresh")
-    assert (code, "theirs.csv exists and was not written by this pipeline" in told) == (4, True)
+    code, stderr = ran(folder, "--full-refresh")
+    assert (code, "theirs.csv exists and was not written by this pipeline" in stderr) == (4, True)
     assert folder.text("theirs.csv") == "of somebody else"
 
 

@@ -265,8 +265,8 @@ def test_sources_of_one_merge_exchange_the_kinds_of_their_keys(tmp_path: Path, p
 def test_a_group_fails_as_a_whole_where_the_statements_on_its_sums_fail(tmp_path: Path) -> None:
     nodes = '  - { type: aggregate, name: mean, input: rows, config: { group_by: [], cxl: "emit mean = sum(id) / count(g)" } }\n' + output("mean")
     folder = steps(tmp_path, nodes, ["1,\n"])
-    told = [(row["_cxl_dlq_error_category"], row["_cxl_dlq_stage"], row["id"]) for row in folder.rows("out/dlq.csv")]
-    assert (folder.text("out/mean.csv"), told) == ("mean\n", [("aggregate_finalize", "mean", "")])
+    rejects = [(row["_cxl_dlq_error_category"], row["_cxl_dlq_stage"], row["id"]) for row in folder.rows("out/dlq.csv")]
+    assert (folder.text("out/mean.csv"), rejects) == ("mean\n", [("aggregate_finalize", "mean", "")])
     folder.write("rows/b.csv", "id,g\n3,1\n")
     folder.run()
     assert folder.text("out/mean.csv") == "mean\n4\n"

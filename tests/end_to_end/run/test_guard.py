@@ -28,7 +28,7 @@ def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Folder:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told", "given"),
+    ("before", "after", "message", "given"),
     [
         (FOUR, "1,1\n2,2\n", None, {}),  # half, and no more than half
         (FOUR, "1,1\n", "would lose 3 of its 4 rows, more than 50%", {}),
@@ -42,15 +42,15 @@ def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Folder:
         (FOUR, "1,9\n2,9\n3,9\n4,9\n", None, {}),  # nor what is corrected
     ],
 )
-def test_a_source_that_would_lose_most_of_its_rows_ends_the_run(folder: Folder, before: str, after: str, told: str | None, given: dict[str, float]) -> None:
+def test_a_source_that_would_lose_most_of_its_rows_ends_the_run(folder: Folder, before: str, after: str, message: str | None, given: dict[str, float]) -> None:
     folder.write("rows.csv", "id,v\n" + before)
     folder.run()
     kept = folder.text("out.csv")
     folder.write("rows.csv", "id,v\n" + after)
-    if told is None:
+    if message is None:
         assert folder.run(**given).exit_code in (0, 2)
         return
-    with pytest.raises(Stopped, match=f"^source 'rows' {told}$"):
+    with pytest.raises(Stopped, match=f"^source 'rows' {message}$"):
         folder.run(**given)
     assert (folder.text("out.csv"), folder.load().head_epoch()) == (kept, 1)
 

@@ -61,10 +61,10 @@ MONEY = "Nr.;Kunde;Betrag;Datum\n0007;Müller;1.234,50;31.01.2026\n0008;Ödön;-
 
 
 def test_amounts_with_a_decimal_comma(project, capsys):
-    told = project(**{"rechnungen.csv": MONEY.encode("cp1252")})
-    assert "rechnungen: rechnungen.csv, 3 records, 4 columns, key nr" in told
-    assert "rechnungen.nr: 3 of 3 values begin with a zero: it is a string, so that '0007' stays whole" in told
-    assert "the file is no UTF-8 (byte 29), so it is read as cp1252: '0007;Müller;1.234,'" in told
+    stderr = project(**{"rechnungen.csv": MONEY.encode("cp1252")})
+    assert "rechnungen: rechnungen.csv, 3 records, 4 columns, key nr" in stderr
+    assert "rechnungen.nr: 3 of 3 values begin with a zero: it is a string, so that '0007' stays whole" in stderr
+    assert "the file is no UTF-8 (byte 29), so it is read as cp1252: '0007;Müller;1.234,'" in stderr
     ran(capsys)
     assert rows("out/rechnungen.csv") == [
         ["nr", "Kunde", "Betrag", "Datum"],
@@ -114,15 +114,15 @@ def test_whole_numbers_take_no_separators_of_thousands_and_the_decimals_of_their
 
 
 def test_decimals_of_one_column_decide_those_of_another(project, capsys):
-    told = project(**{"a.csv": "id;pieces;price\n1;1.234;1,50\n2;12.500;2,75\n"})
-    assert "a.pieces: '1.234' is read with ',' as the point of decimals, since other columns have it" in told
+    stderr = project(**{"a.csv": "id;pieces;price\n1;1.234;1,50\n2;12.500;2,75\n"})
+    assert "a.pieces: '1.234' is read with ',' as the point of decimals, since other columns have it" in stderr
     ran(capsys)
     assert [row[1] for row in rows("out/a.csv")] == ["pieces", "1234", "12500"]
 
 
 def test_xml_fields_around_records_are_named_in_the_file(project):
-    told = project(**{"a.xml": b"<r><made>2026-03-01</made><o i='1'/><o i='2'/></r>"})
-    assert "a: fields around the records, such as /r/made, are not read" in told
+    stderr = project(**{"a.xml": b"<r><made>2026-03-01</made><o i='1'/><o i='2'/></r>"})
+    assert "a: fields around the records, such as /r/made, are not read" in stderr
     assert "# Unsure: fields around the records, such as /r/made, are not read; an envelope with an xml_path reads them." in Path("pipeline.yaml").read_text()
 
 
@@ -140,8 +140,8 @@ def test_sensors_in_nested_json(project, capsys):
 
 def test_amounts_around_exploded_arrays_are_not_summed_up(project, capsys):
     orders = [{"id": number, "city": "Oslo" if number % 2 else "Rome", "total": 7.5, "lines": [{"sku": "A", "price": 2.5}] * (number % 3)} for number in range(6)]
-    told = project(**{"a.json": json.dumps(orders)})
-    assert "2 of 6 records have none and are left out" in told
+    stderr = project(**{"a.json": json.dumps(orders)})
+    assert "2 of 6 records have none and are left out" in stderr
     text = Path("pipeline.yaml").read_text()
     assert "emit price = sum(price)" in text
     assert "sum(total)" not in text
@@ -165,21 +165,21 @@ def test_an_export_of_xml(project, capsys):
 
 
 def test_kinds_of_records_in_one_file_are_sources(project, capsys):
-    told = project(**{"shop.json": json.dumps({
+    stderr = project(**{"shop.json": json.dumps({
         "made": "2026-03-01", "customers": [{"code": "C1", "name": "Ann"}, {"code": "C2", "name": "Bob"}],
         "orders": [{"id": number, "customer": f"C{number % 2 + 1}", "price": number + 0.5} for number in range(1, 5)],
     })})  # fmt: skip
-    assert "orders: shop.json (orders), 4 records, 3 columns, key id" in told
-    assert "customers: shop.json (customers), 2 records, 2 columns, key code" in told
-    assert "fields around the records, such as made, are not read" in told
+    assert "orders: shop.json (orders), 4 records, 3 columns, key id" in stderr
+    assert "customers: shop.json (customers), 2 records, 2 columns, key code" in stderr
+    assert "fields around the records, such as made, are not read" in stderr
     uncommented()
     ran(capsys)
     assert rows("out/orders_with_customers.csv")[1] == ["1", "C2", "1.50", "Bob"]
 
 
 def test_keys_that_files_share_by_chance_make_no_deliveries(project, capsys):
-    told = project(**{"north.csv": "id,price\n1,2.50\n2,3.50\n3,1.25\n", "south.csv": "id,price\n2,4.50\n3,1.75\n4,9.99\n"})
-    assert "upsert" not in told
+    stderr = project(**{"north.csv": "id,price\n1,2.50\n2,3.50\n3,1.25\n", "south.csv": "id,price\n2,4.50\n3,1.75\n4,9.99\n"})
+    assert "upsert" not in stderr
     ran(capsys)
     (written,) = Path("out").glob("*.csv")
     assert len(rows(str(written))) == 7
@@ -196,8 +196,8 @@ def test_a_correction_of_the_file_is_a_correction_of_the_output(project, capsys)
 
 
 def test_files_of_one_shape_are_a_source_with_a_glob(project, capsys):
-    told = project(**{"in/o-2026-01.csv": "id,price\n1,2.50\n2,3.50\n", "in/o-2026-02.csv": "id,price\n3,4.50\n"})
-    assert "o: 2 files, 3 records, 2 columns, key id" in told
+    stderr = project(**{"in/o-2026-01.csv": "id,price\n1,2.50\n2,3.50\n", "in/o-2026-02.csv": "id,price\n3,4.50\n"})
+    assert "o: 2 files, 3 records, 2 columns, key id" in stderr
     assert 'glob: "in/o-2026-*.csv"' in Path("pipeline.yaml").read_text()
     ran(capsys)
     assert rows("out/o.csv") == [["id", "price"], ["1", "2.50"], ["2", "3.50"], ["3", "4.50"]]
@@ -210,8 +210,8 @@ def test_a_pattern_that_would_match_other_files_is_a_list(project):
 
 
 def test_keys_that_come_again_in_later_files_make_deliveries(project, capsys):
-    told = project(**{"o-1.csv": "id,price\n1,2.50\n2,3.50\n3,1.25\n", "o-2.csv": "id,price\n2,4.50\n3,1.75\n4,9.99\n"})
-    assert "strategy upsert" in told
+    stderr = project(**{"o-1.csv": "id,price\n1,2.50\n2,3.50\n3,1.25\n", "o-2.csv": "id,price\n2,4.50\n3,1.75\n4,9.99\n"})
+    assert "strategy upsert" in stderr
     ran(capsys)
     assert rows("out/o.csv") == [["id", "price"], ["1", "2.50"], ["2", "4.50"], ["3", "1.75"], ["4", "9.99"]]
 
@@ -239,8 +239,8 @@ def test_suggested_nodes_work_without_their_signs(project, capsys):
 
 def test_values_that_do_not_fit_are_counted_and_rejected(project, capsys):
     lines = [f"{number},2026-01-{number % 28 + 1:02}" for number in range(997)] + ["997,soon", "998,later", "999,never"]
-    told = project(**{"a.csv": "id,day\n" + "\n".join(lines) + "\n"})
-    assert "a.day: 3 of 1,000 values are no date, such as 'soon': their records are rejected" in told
+    stderr = project(**{"a.csv": "id,day\n" + "\n".join(lines) + "\n"})
+    assert "a.day: 3 of 1,000 values are no date, such as 'soon': their records are rejected" in stderr
     ran(capsys, code=2)
     assert len(rows("out/rejected.csv")) == 4
 
@@ -266,9 +266,9 @@ def test_one_wrong_cell_of_a_sheet_does_not_change_the_type_of_its_column(projec
         sheet.write(number, 1, "soon" if number == 7 else dt.datetime(2026, 3, number))
         sheet.write(number, 2, "eight" if number == 8 else number)
     book.close()
-    told = project("b.xlsx")
-    assert "b.day: 1 of 30 values is no date, 'soon': its record is rejected" in told
-    assert "b.pieces: 1 of 30 values is no number, 'eight': its record is rejected" in told
+    stderr = project("b.xlsx")
+    assert "b.day: 1 of 30 values is no date, 'soon': its record is rejected" in stderr
+    assert "b.pieces: 1 of 30 values is no number, 'eight': its record is rejected" in stderr
     ran(capsys, code=2)
     assert rows("out/b.csv")[:2] == [["id", "day", "pieces"], ["1", "2026-03-01", "1"]]
     assert [row[0] for row in rows("out/b.csv")[1:]] == [str(number) for number in range(1, 31) if number not in (7, 8)]
@@ -296,9 +296,9 @@ def test_a_sheet_with_a_title_above_its_header(project, capsys):
     for number, row in enumerate([["Budget, state of March"], [], ["id", "dept", "amount"], [1, "A", 10.5], [2, "B", 20.5], ["Total", None, 31]]):
         sheet.write_row(number, 0, row)
     book.close()
-    told = project("b.xlsx")
-    assert "b: row 3 has the names of the columns (options.header_row), as 2 of 3 columns have no name in row 1" in told
-    assert "b: the last record, 'Total', looks like a sum of the others" in told
+    stderr = project("b.xlsx")
+    assert "b: row 3 has the names of the columns (options.header_row), as 2 of 3 columns have no name in row 1" in stderr
+    assert "b: the last record, 'Total', looks like a sum of the others" in stderr
     ran(capsys)
     assert rows("out/b.csv")[0] == ["id", "dept", "amount"]
 
@@ -312,10 +312,10 @@ def test_a_sheet_without_a_header_says_so(project):
     assert "b: 2 of 3 columns have no name in row 1: options.header_row names the row that has them" in project("b.xlsx")
 
 
-@pytest.mark.parametrize(("last", "told"), [("Summe;;1.234,50", True), ("Grand total:;;5,00", True), ("8;Totally Ltd;5,00", False), ("Total SE;x;1,00", False)])
-def test_a_record_that_sums_up_the_others_is_told(project, last, told):
+@pytest.mark.parametrize(("last", "is_sum"), [("Summe;;1.234,50", True), ("Grand total:;;5,00", True), ("8;Totally Ltd;5,00", False), ("Total SE;x;1,00", False)])
+def test_a_record_that_sums_up_the_others_is_told(project, last, is_sum):
     Path("a.csv").write_text(f"nr;customer;amount\n7;C1;1.234,50\n9;C2;2,00\n{last}\n", "utf-8")
-    assert ("looks like a sum of the others" in project("a.csv")) == told
+    assert ("looks like a sum of the others" in project("a.csv")) == is_sum
 
 
 def test_sheets_of_notes_and_empty_sheets_are_left_out(project, capsys):
@@ -332,10 +332,10 @@ def test_sheets_of_notes_and_empty_sheets_are_left_out(project, capsys):
         for number, row in enumerate(table):
             sheet.write_row(number, 0, row)
     book.close()
-    told = project("b.xlsx")
-    assert "sales: sheet 'Read me' is left out: it has sentences in one column, no table" in told
-    assert "sales: sheet 'Blank' is left out: it has no records" in told
-    assert "sales: sheet 'Header' is left out: it has no records" in told
+    stderr = project("b.xlsx")
+    assert "sales: sheet 'Read me' is left out: it has sentences in one column, no table" in stderr
+    assert "sales: sheet 'Blank' is left out: it has no records" in stderr
+    assert "sales: sheet 'Header' is left out: it has no records" in stderr
     ran(capsys)
     assert rows("out/sales.csv") == [["id", "price"], ["1", "2.50"], ["2", "3.50"]]
     assert sorted(path.stem for path in Path("out").iterdir()) == ["codes", "sales"]
@@ -358,8 +358,8 @@ def test_workbooks_and_avro(project, capsys):
     for number, row in enumerate([["code", "city"], ["A", "Rome"], ["B", "Oslo"]]):
         shops.write_row(number, 0, row)
     several.close()
-    told = project("b.xlsx", "c.avro", "d.xlsx")
-    assert "sales_2026: d.xlsx (Sales 2026), 2 records" in told
+    stderr = project("b.xlsx", "c.avro", "d.xlsx")
+    assert "sales_2026: d.xlsx (Sales 2026), 2 records" in stderr
     ran(capsys)
     assert rows("out/sales_2026.csv") == [["id", "day", "price"], ["1", "2026-03-01", "2.50"], ["2", "2026-03-02", "3.00"]]
     assert rows("out/shops.csv") == [["code", "city"], ["A", "Rome"], ["B", "Oslo"]]
@@ -415,10 +415,10 @@ HOSTILE: dict[str, tuple[dict[str, bytes], int | str]] = {
 def test_hostile_input_ends_in_a_message_or_a_pipeline_that_works(case, project, capsys):
     files, outcome = HOSTILE[case]
     if isinstance(outcome, str):
-        told = project(code=4, **files)
-        assert outcome in told
-        assert "help:" in told or "line" in told or "cannot be" in told
-        assert "Nothing was changed." in told
+        stderr = project(code=4, **files)
+        assert outcome in stderr
+        assert "help:" in stderr or "line" in stderr or "cannot be" in stderr
+        assert "Nothing was changed." in stderr
         assert not Path("pipeline.yaml").exists()
     else:
         project(**files)
@@ -450,14 +450,14 @@ def test_nothing_is_written_over(project):
 def test_databases_datasets_and_lines_of_invoices(project, capsys):
     with closing(sqlite3.connect("rates.db")) as base, base:
         base.execute("create table rates (id int)")
-    told = project("rates.db", code=4)
-    assert "rates.db: a SQLite database" in told
-    assert "declare it as a connection in errata.toml" in told
-    assert "docs/reference/databases.md" in told
+    stderr = project("rates.db", code=4)
+    assert "rates.db: a SQLite database" in stderr
+    assert "declare it as a connection in errata.toml" in stderr
+    assert "docs/reference/databases.md" in stderr
     write(Path(), "set/refs/head", "x")
-    told = project("set", code=64)
-    assert "type: odf" in told
-    assert "docs/reference/datasets.md" in told
+    stderr = project("set", code=64)
+    assert "type: odf" in stderr
+    assert "docs/reference/datasets.md" in stderr
     project(**{"a.csv": "invoice_id,line,price\n1,1,2.50\n1,2,3.50\n2,1,4.50\n"})
     assert "      # correlation_key: invoice_id  # where one line" in Path("pipeline.yaml").read_text()
     text = Path("pipeline.yaml").read_text()
@@ -485,29 +485,29 @@ def test_files_outside_of_the_folder(project, tmp_path):
 
 
 def test_a_folder_gives_its_files_of_data(project):
-    told = project("in", **{"in/a.csv": "id,b\n1,2\n", "in/b.json": '[{"k": 1}]', "in/readme.md": "# no", "in/.hidden.csv": "x"})
-    assert "a: a.csv" in told
-    assert "b: b.json" in told
-    assert "hidden" not in told
+    stderr = project("in", **{"in/a.csv": "id,b\n1,2\n", "in/b.json": '[{"k": 1}]', "in/readme.md": "# no", "in/.hidden.csv": "x"})
+    assert "a: a.csv" in stderr
+    assert "b: b.json" in stderr
+    assert "hidden" not in stderr
 
 
 def test_a_large_file_is_looked_at_in_part_and_its_key_checked_to_the_end(project, capsys, monkeypatch):
     monkeypatch.setattr(samples, "MOST_BYTES", 2_000)
     lines = [f"{number},{number % 7},{number}.25" for number in range(3_000)]
-    told = project(**{"a.csv": "id,g,price\n" + "\n".join(lines) + "\n"})
-    assert "only the first" in told
-    assert ", key id" in told
+    stderr = project(**{"a.csv": "id,g,price\n" + "\n".join(lines) + "\n"})
+    assert "only the first" in stderr
+    assert ", key id" in stderr
     Path("pipeline.yaml").unlink()
-    told = project(**{"a.csv": "id,g,price\n" + "\n".join([*lines, "5,1,2.50"]) + "\n"})
-    assert ", no key" in told or ", key id, g" in told
+    stderr = project(**{"a.csv": "id,g,price\n" + "\n".join([*lines, "5,1,2.50"]) + "\n"})
+    assert ", no key" in stderr or ", key id, g" in stderr
     ran(capsys)
 
 
 def test_a_key_of_files_that_are_too_large_is_said_to_be_unchecked(project, monkeypatch):
     monkeypatch.setattr(samples, "MOST_BYTES", 200)
     monkeypatch.setattr(sources, "_MOST_CHECKED", 300)
-    told = project(**{"a.csv": "id,price\n" + "".join(f"{number},{number}.25\n" for number in range(300))})
-    assert "too large to check the key (id)" in told
+    stderr = project(**{"a.csv": "id,price\n" + "".join(f"{number},{number}.25\n" for number in range(300))})
+    assert "too large to check the key (id)" in stderr
 
 
 NO_WORDS = ("nan", "na", "null", "none", "nil", "unknown", "yes", "no", "on", "off", "true", "false")

@@ -99,10 +99,10 @@ def test_a_refresh_of_a_damaged_state_that_fails_says_why(folder: Folder) -> Non
     damaged = folder.path / ".errata/lost/changelog/rows"
     emptied(damaged)
     folder.write("pipeline.yaml", PIPELINE.replace("v * 2", "v / (v - v)"))
-    told: list[Event] = []
+    events: list[Event] = []
     with pytest.raises(Failure) as caught:
-        folder.run(full_refresh=True, listener=told.append)
-    assert (caught.value.exit_code, [event.action for event in told if event.kind == "warning"]) == (3, [])
+        folder.run(full_refresh=True, listener=events.append)
+    assert (caught.value.exit_code, [event.action for event in events if event.kind == "warning"]) == (3, [])
     assert not damaged.exists()
     folder.write("pipeline.yaml", PIPELINE)
     assert folder.run(full_refresh=True).exit_code == 0
@@ -133,5 +133,5 @@ def test_anchors_that_were_not_written_do_not_end_a_run(folder: Folder) -> None:
 def test_a_command_that_looks_says_so_too(folder: Folder, words: tuple[str, ...]) -> None:
     shutil.rmtree(folder.path / ".errata/lost/changelog/sums")
     name, *rest = words
-    code, out, told = command(name, str(folder.path / "pipeline.yaml"), *rest)
-    assert (code, out, "changelog/sums: the table is gone" in told) == (4, "", True)
+    code, out, stderr = command(name, str(folder.path / "pipeline.yaml"), *rest)
+    assert (code, out, "changelog/sums: the table is gone" in stderr) == (4, "", True)

@@ -39,11 +39,11 @@ def on_a_terminal(*words: str, program: Sequence[str] = ("-m", "errata")) -> tup
     kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "CI")}
     with subprocess.Popen([sys.executable, *program, *words], stdin=end, stdout=end, stderr=end, env=kept | {"TERM": "xterm"}) as process:
         os.close(end)
-        told = b""
+        output = b""
         while part := _read(terminal):
-            told += part
+            output += part
     os.close(terminal)
-    return process.returncode, told.decode()
+    return process.returncode, output.decode()
 
 
 def _read(terminal: int) -> bytes:
@@ -57,9 +57,9 @@ def test_no_line_of_a_run_wraps_on_80_columns(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", PIPELINE)
     folder.write("o.csv", "id\n1\n2\n")
-    code, told = on_a_terminal("run", str(tmp_path / "pipeline.yaml"), "--engine", "sail")
+    code, output = on_a_terminal("run", str(tmp_path / "pipeline.yaml"), "--engine", "sail")
     assert code == 0
-    lines = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line) for line in re.split(r"[\r\n]+", told)]
+    lines = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line) for line in re.split(r"[\r\n]+", output)]
     assert max(map(width, lines)) <= COLUMNS
     ended = [line.split()[0] for line in lines if re.search(r" in +[0-9.]+ s", line) and line.startswith("  ")]
     assert ended == ["orders", "a_transform_with_…", "out"]
@@ -134,9 +134,9 @@ STEERING = "\x1b]0;PWNED\x07 \x7f \u202e \x9b1A \rover"
 
 def answer_on_a_terminal(*words: str) -> str:
     """What a terminal gets of an answer, without the colours and cursor movements of the lines beside it."""
-    code, told = on_a_terminal(*words)
-    assert code == 0, told
-    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", told).replace("\r\n", "\n")
+    code, output = on_a_terminal(*words)
+    assert code == 0, output
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output).replace("\r\n", "\n")
 
 
 def test_data_steers_no_terminal(tmp_path: Path) -> None:
@@ -148,14 +148,14 @@ def test_data_steers_no_terminal(tmp_path: Path) -> None:
     file = str(tmp_path / "pipeline.yaml")
     asked = [["show", file, "out", "--format", form] for form in ("csv", "jsonl")]
     for words in [*asked, ["run", file, "--dry-run", "-n", "1", "--engine", "sail", "-q"]]:
-        told = answer_on_a_terminal(*words)
-        assert "PWNED" in told
-        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", told), (words, told)
-        assert "jsonl" not in words or json.loads(told) == {"id": STEERING}
+        output = answer_on_a_terminal(*words)
+        assert "PWNED" in output
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", output), (words, output)
+        assert "jsonl" not in words or json.loads(output) == {"id": STEERING}
     assert command(*asked[0])[1] == f'id\n"{STEERING}"\n'  # where there is no terminal
 
 
 def test_a_record_of_cxl_steers_no_terminal() -> None:
-    told = on_a_terminal("eval", "-e", "emit id = id", "--record", json.dumps({"id": STEERING}), program=("-c", "from cxl.cli import main; main()"))[1]
-    assert json.loads(told) == {"id": STEERING}
-    assert not re.search("[\x7f-\x9f\u202e]", told)
+    output = on_a_terminal("eval", "-e", "emit id = id", "--record", json.dumps({"id": STEERING}), program=("-c", "from cxl.cli import main; main()"))[1]
+    assert json.loads(output) == {"id": STEERING}
+    assert not re.search("[\x7f-\x9f\u202e]", output)

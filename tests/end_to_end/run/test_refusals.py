@@ -261,8 +261,8 @@ def test_any_two_mistakes_are_told_together(tmp_path: Path) -> None:
             folder.load()
         return sorted(one.code for one in caught.value.diagnostics if one.is_error)
 
-    told = {pair: found(*pair) for pair in combinations(MISTAKES, 2) if pair not in FOLLOWING}
-    assert {pair: codes for pair, codes in told.items() if codes != sorted(MISTAKES[name][2] for name in pair)} == {}
+    codes_of = {pair: found(*pair) for pair in combinations(MISTAKES, 2) if pair not in FOLLOWING}
+    assert {pair: codes for pair, codes in codes_of.items() if codes != sorted(MISTAKES[name][2] for name in pair)} == {}
 
 
 READ = "".join(
@@ -380,8 +380,8 @@ def test_any_two_mistakes_of_one_node_are_told_together(kind: str, tmp_path: Pat
 
     singles = {name: found(name) for name in mistakes}
     assert {name: codes for name, codes in singles.items() if codes != sorted(mistakes[name][2].split())} == {}
-    told = {pair: found(*pair) for pair in combinations(mistakes, 2) if pair not in related and apart(*pair)}
-    assert {pair: codes for pair, codes in told.items() if codes != sorted(" ".join(mistakes[name][2] for name in pair).split())} == {}
+    codes_of = {pair: found(*pair) for pair in combinations(mistakes, 2) if pair not in related and apart(*pair)}
+    assert {pair: codes for pair, codes in codes_of.items() if codes != sorted(" ".join(mistakes[name][2] for name in pair).split())} == {}
 
 
 def test_an_input_that_a_composition_names_beside_its_ports_is_a_node(tmp_path: Path) -> None:

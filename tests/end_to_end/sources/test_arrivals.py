@@ -23,9 +23,9 @@ nodes:
 
 
 class Deliveries(Folder):
-    """A project whose source reads deliveries; `told` has the warnings of the last run."""
+    """A project whose source reads deliveries; `warnings` has the warnings of the last run."""
 
-    told: list[str]
+    warnings: list[str]
 
     def prepare(self, strategy: str) -> None:
         """Write the pipeline."""
@@ -37,8 +37,8 @@ class Deliveries(Folder):
         for name, text in files.items():
             header = "id,v,op" if "+A" in text or "-R" in text else "id,v"
             self.write(f"data/{name}.csv", f"{header}\n{text}")
-        self.told = []
-        self.options["listener"] = lambda event: self.told.append(event.action) if event.kind == "warning" else None
+        self.warnings = []
+        self.options["listener"] = lambda event: self.warnings.append(event.action) if event.kind == "warning" else None
         self.run(**options)
         return self.text("out.csv").removeprefix("id,v\n")
 
@@ -53,13 +53,13 @@ def test_a_full_refresh_of_a_ledger_takes_the_records_that_arrived_first(folder:
     folder.prepare("ledger")
     assert folder.step({"b": "1,20\n"}) == "1,20\n"
     assert folder.step({"a": "1,10\n2,5\n"}) == "1,20\n2,5\n"
-    [told] = folder.told
-    assert told == (
+    [warning] = folder.warnings
+    assert warning == (
         "source 's': data/a.csv stands before files that were read already: a record of known keys passed over, "
         "where a run without this state would take them (--full-refresh would not)"
     )
     assert folder.step({}, full_refresh=True) == "1,20\n2,5\n"
-    assert not folder.told
+    assert not folder.warnings
     assert folder.step({"c": "3,30\n"}) == "1,20\n2,5\n3,30\n"
     assert folder.step({"a": "1,10\n2,5\n3,15\n4,1\n", "d": "4,40\n"}) == "1,20\n2,5\n3,30\n4,1\n"
     for _ in range(2):
@@ -73,7 +73,7 @@ def test_a_late_file_that_shares_no_key_is_not_warned_of(folder: Deliveries) -> 
     folder.prepare("ledger")
     folder.step({"b": "1,20\n2,2\n"})
     folder.step({"a": "3,10\n2,2\n"})
-    assert not folder.told
+    assert not folder.warnings
 
 
 def histories(seed: int) -> Iterator[dict[str, str]]:
@@ -113,9 +113,9 @@ def test_a_delivery_that_changes_is_told_of(strategy: str, second: str, stands: 
     mark = ",+A" if strategy == "changelog" else ""
     folder.step({"a": f"1,10{mark}\n2,5{mark}\n"})
     assert folder.step({"a": second}) == stands
-    assert folder.told == [f"source 's': data/a.csv was read before and has changed: under 'merge: {strategy}' {says}"]
+    assert folder.warnings == [f"source 's': data/a.csv was read before and has changed: under 'merge: {strategy}' {says}"]
     folder.step({})
-    assert not folder.told
+    assert not folder.warnings
 
 
 def test_a_late_delivery_that_cannot_be_put_in_its_place_is_told_of(folder: Deliveries) -> None:
@@ -123,22 +123,22 @@ def test_a_late_delivery_that_cannot_be_put_in_its_place_is_told_of(folder: Deli
     folder.prepare("upsert")
     folder.step({"b": "1,20\n", "d": "2,2\n"})
     assert folder.step({"a": "1,10\n3,3\n"}) == "1,20\n2,2\n3,3\n"
-    assert not folder.told
+    assert not folder.warnings
     folder.remove("data/b.csv")
     assert folder.step({"c": "2,1\n"}) == "1,20\n2,1\n3,3\n"
-    assert folder.told == ["source 's': data/c.csv stands before files that were read already, and not all of these can be read again: it counts as the latest"]
+    assert folder.warnings == ["source 's': data/c.csv stands before files that were read already, and not all of these can be read again: it counts as the latest"]
 
 
 def test_arrivals_are_those_of_the_runs_that_read_something() -> None:
     def file(path: str, rows: int, arrived: int = 1) -> dict[str, object]:
         return {"path": path, "rows": rows, "arrived": arrived, "size": 10 * rows}
 
-    told = [{"files": [file("b", 2)]}, {"files": [file("a", 1, 2), file("b", 2)]}, {"files": [file("a", 3, 2), file("b", 5)]}]
-    assert arrivals_in(told) == {"a": Arrival(((2, 1), (3, 3)), 30), "b": Arrival(((1, 2), (3, 5)), 50)}
-    assert arrivals_in([*told, {"files": [file("a", 3, 4)]}])["a"] == Arrival(((4, 3),), 30)  # it was overwritten
+    sources = [{"files": [file("b", 2)]}, {"files": [file("a", 1, 2), file("b", 2)]}, {"files": [file("a", 3, 2), file("b", 5)]}]
+    assert arrivals_in(sources) == {"a": Arrival(((2, 1), (3, 3)), 30), "b": Arrival(((1, 2), (3, 5)), 50)}
+    assert arrivals_in([*sources, {"files": [file("a", 3, 4)]}])["a"] == Arrival(((4, 3),), 30)  # it was overwritten
     records = [FileRecord("a", 30, 0, "", (1,), rows=4), FileRecord("b", 50, 0, "", (2,), rows=5)]
-    assert kept(arrivals_in(told), records) == {"a": [[2, 1], [3, 3], [4, 4]], "b": [[1, 2], [3, 5]]}
-    again = arrivals_in([{"files": [file("a", 4), file("b", 5)], "arrivals": kept(arrivals_in(told), records)}, {"files": [file("a", 6), file("b", 5)]}])
+    assert kept(arrivals_in(sources), records) == {"a": [[2, 1], [3, 3], [4, 4]], "b": [[1, 2], [3, 5]]}
+    again = arrivals_in([{"files": [file("a", 4), file("b", 5)], "arrivals": kept(arrivals_in(sources), records)}, {"files": [file("a", 6), file("b", 5)]}])
     assert again == {"a": Arrival(((2, 1), (3, 3), (4, 4), (5, 6)), 60), "b": Arrival(((1, 2), (3, 5)), 50)}
 
 

@@ -91,20 +91,20 @@ def test_columns_that_avro_forbids(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     for text in (PIPELINE.replace("      mapping: { city: at.city }\n", ""), PIPELINE.replace("city: at.city", "the city: at.city").replace("type: avro\n      path: out.avro", "type: csv\n      path: out.csv")):
         folder.write("pipeline.yaml", text)
-        code, _, told = command("check", str(tmp_path / "pipeline.yaml"))
-        assert (code, "E631" in told) == (1, True)
+        code, _, stderr = command("check", str(tmp_path / "pipeline.yaml"))
+        assert (code, "E631" in stderr) == (1, True)
 
 
 def test_undeclared_columns_that_avro_forbids_end_the_run(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", PIPELINE.replace("type: avro\n      path: in.avro", "type: csv\n      path: in.csv").replace("      on_unmapped: drop\n", "").replace("at.city", "town"))
     folder.write("in.csv", "id,town,amount,tags,the note\n1,x,1,[],y\n")
-    code, _, told = command("run", str(tmp_path / "pipeline.yaml"), "--engine", "sail")
-    assert (code, "E631" in told, "the note" in told, (tmp_path / "out.avro").exists()) == (4, True, True, False)
+    code, _, stderr = command("run", str(tmp_path / "pipeline.yaml"), "--engine", "sail")
+    assert (code, "E631" in stderr, "the note" in stderr, (tmp_path / "out.avro").exists()) == (4, True, True, False)
 
 
 def test_without_the_library_check_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("storage.formats.find_spec", lambda name: None if name == "fastavro" else object())
     Folder(tmp_path).write("pipeline.yaml", PIPELINE)
-    code, _, told = command("check", str(tmp_path / "pipeline.yaml"))
-    assert (code, "E606" in told, "pip install 'errata[avro]'" in told) == (1, True, True)
+    code, _, stderr = command("check", str(tmp_path / "pipeline.yaml"))
+    assert (code, "E606" in stderr, "pip install 'errata[avro]'" in stderr) == (1, True, True)

@@ -87,8 +87,8 @@ def test_why_names_the_corrections_of_a_source(tmp_path: Path, merge: str) -> No
     folder.run()
     folder.write("corrections/a.yaml", REPAIRS.replace("reason: moved", "reason: moved, author: ana, ticket: T-7"))
     folder.run()
-    told = list(folder.load().why("totals", {"group": "c"}))
-    records, applied = [row for row in told if row["op"]], [row for row in told if not row["op"]]
+    rows = list(folder.load().why("totals", {"group": "c"}))
+    records, applied = [row for row in rows if row["op"]], [row for row in rows if not row["op"]]
     assert [(row["op"], row["cause"]) for row in records] == [("+A", "ingest"), ("+C", "correction")]
     assert [(row["source"], row["file"], row["row"], row["cause"], row["reason"], row["data"]["column"], row["data"]["from"], row["data"]["to"]) for row in applied] == [
         ("orders", "corrections/a.yaml", 3, "correction", "moved (ana, T-7)", "price", 4, 40),

@@ -254,14 +254,14 @@ def test_a_changed_key_without_all_values_changes_nothing(tmp_path: Path):
 
 def test_canal_has_arrays_of_rows(tmp_path: Path):
     folder = feed(tmp_path, "{ format: canal, table: shop.t }")
-    told = {"database": "shop", "table": "t", "isDdl": False}
-    folder.write("in/1.jsonl", json_lines([{**told, "type": "INSERT", "data": [{"id": "1", "v": "a"}, {"id": "2", "v": "b"}, {"id": "3", "v": "c"}], "old": None}]))
+    envelope = {"database": "shop", "table": "t", "isDdl": False}
+    folder.write("in/1.jsonl", json_lines([{**envelope, "type": "INSERT", "data": [{"id": "1", "v": "a"}, {"id": "2", "v": "b"}, {"id": "3", "v": "c"}], "old": None}]))
     folder.run()
     changes = [
-        {**told, "type": "UPDATE", "data": [{"id": "1", "v": "A"}, {"id": "20", "v": "b"}], "old": [{"v": "a"}, {"id": "2"}]},
-        {**told, "type": "DELETE", "data": [{"id": "3", "v": "c"}], "old": None},
-        {**told, "isDdl": True, "type": "ALTER", "data": None},
-        {**told, "table": "other", "type": "INSERT", "data": [{"id": "9", "v": "x"}]},
+        {**envelope, "type": "UPDATE", "data": [{"id": "1", "v": "A"}, {"id": "20", "v": "b"}], "old": [{"v": "a"}, {"id": "2"}]},
+        {**envelope, "type": "DELETE", "data": [{"id": "3", "v": "c"}], "old": None},
+        {**envelope, "isDdl": True, "type": "ALTER", "data": None},
+        {**envelope, "table": "other", "type": "INSERT", "data": [{"id": "9", "v": "x"}]},
     ]
     folder.write("in/2.jsonl", json_lines(changes))
     folder.run()

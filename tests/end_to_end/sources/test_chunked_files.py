@@ -185,13 +185,13 @@ def bytes_read() -> Iterator[list[int]]:
     sizes: list[int] = []
     tasks = reading.FileReader.tasks
 
-    def told(reader: reading.FileReader, part: Part) -> list[Task]:
+    def counting(reader: reading.FileReader, part: Part) -> list[Task]:
         found = tasks(reader, part)
         sizes.extend(task.part.size for task in found)
         return found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading.FileReader, "tasks", told)
+        patch.setattr(reading.FileReader, "tasks", counting)
         yield sizes
 
 

@@ -27,7 +27,7 @@ def as_deliveries(history: list[Folders]) -> list[Folders]:
     made: list[Folders] = []
     for step, folders in enumerate(history):
         before = history[step - 1] if step else {}
-        told = dict(folders)
+        delivered = dict(folders)
         for name in DELIVERED:
             files = dict(made[-1][name]) if made else {}
             for file, rows in folders[name].items():
@@ -35,8 +35,8 @@ def as_deliveries(history: list[Folders]) -> list[Folders]:
                 fresh = rows[len(old) :] if rows[: len(old)] == old else rows
                 if fresh:
                     files[f"{step}{file}"] = fresh
-            told[name] = files
-        made.append(told)
+            delivered[name] = files
+        made.append(delivered)
     return made
 
 

@@ -35,9 +35,9 @@ def rejects(folder: Folder) -> dict[str, set[tuple[str, int, str]]]:
 def check(folder: Folder, files: Files) -> None:
     wrong = rejects(folder)
     for source in SOURCES:
-        told, found = corrections.replayed(source, files), folder.rows(f"out/{source}.csv")
-        assert found == corrections.shown(told.live), f"{source}: {found} is not {corrections.shown(told.live)}"
-        assert wrong[source] == told.rejects, f"{source}: {wrong[source]} is not {told.rejects}"
+        replayed, found = corrections.replayed(source, files), folder.rows(f"out/{source}.csv")
+        assert found == corrections.shown(replayed.live), f"{source}: {found} is not {corrections.shown(replayed.live)}"
+        assert wrong[source] == replayed.rejects, f"{source}: {wrong[source]} is not {replayed.rejects}"
 
 
 def verify(folder: Folder) -> None:
@@ -102,12 +102,12 @@ def test_a_patch_keeps_undeclared_fields_too(tmp_path: Path):
     folder.run()
     folder.write("in/3.jsonl", '{"id": 1, "op": "part", "v": null, "y": ""}\n{"id": 2, "op": "part", "x": null, "z": [1]}\n')
     folder.run()
-    told = [{"id": 1, "op": "part", "v": "a", "x": 1.5, "y": ""}, {"id": 2, "op": "part", "v": "a", "z": [1]}]
-    assert [{name: value for name, value in row.items() if value is not None} for row in json.loads(folder.text("rows.json"))] == told
+    expected = [{"id": 1, "op": "part", "v": "a", "x": 1.5, "y": ""}, {"id": 2, "op": "part", "v": "a", "z": [1]}]
+    assert [{name: value for name, value in row.items() if value is not None} for row in json.loads(folder.text("rows.json"))] == expected
     folder.write("in/2.jsonl", '{"id": 1, "op": "part", "x": 2, "y": "never"}\n')
     folder.run()
-    told[0]["x"] = 2
-    assert [{name: value for name, value in row.items() if value is not None} for row in json.loads(folder.text("rows.json"))] == told
+    expected[0]["x"] = 2
+    assert [{name: value for name, value in row.items() if value is not None} for row in json.loads(folder.text("rows.json"))] == expected
 
 
 @pytest.mark.parametrize("source", ["plain", "newest"])
@@ -119,8 +119,8 @@ def test_an_edited_source_keeps_what_an_overwritten_file_had(tmp_path: Path, sou
     folder.run()
     folder.write_csv(f"{source}/a.csv", COLUMNS, [{**old, "id": 1, "w": "new"}])
     folder.run()
-    told = [(row["id"], row["w"]) for row in folder.rows(f"out/{source}.csv")]
-    assert told == [("1", "new"), ("2", "old")]
+    values = [(row["id"], row["w"]) for row in folder.rows(f"out/{source}.csv")]
+    assert values == [("1", "new"), ("2", "old")]
     folder.write("pipeline.yaml", corrections.pipeline([source]).replace("glob:", "correlation_key: w\n      glob:"))
     folder.run()
-    assert [(row["id"], row["w"]) for row in folder.rows(f"out/{source}.csv")] == told
+    assert [(row["id"], row["w"]) for row in folder.rows(f"out/{source}.csv")] == values

@@ -58,24 +58,24 @@ def rejects(folder: Folder) -> dict[str, Counter[tuple[int, str]]]:
     return found
 
 
-def check(folder: Folder, told: dict[str, Delivered]) -> None:
+def check(folder: Folder, deliveries: dict[str, Delivered]) -> None:
     wrong = rejects(folder)
-    for name, delivered in told.items():
+    for name, delivered in deliveries.items():
         live, bad = delivered.outcome()
         found = [{column: row[column] for column in COLUMNS} for row in folder.rows(f"out/{name}.csv")]
         assert found == corrections.shown(live), f"{name}: {found} is not {corrections.shown(live)}, after {delivered.in_order}"
         assert wrong[name] == bad, f"{name}: {wrong[name]} is not {bad}, after {delivered.in_order}"
 
 
-def check_history(folder: Folder, told: dict[str, Delivered], more: str) -> None:
+def check_history(folder: Folder, deliveries: dict[str, Delivered], more: str) -> None:
     """One file with the history in order gives the same bytes."""
     with tempfile.TemporaryDirectory() as place:
         one = Folder(Path(place))
-        one.write("pipeline.yaml", pipeline(tuple(told), "type: csv\n      path: NAME.csv", more))
-        for name, delivered in told.items():
+        one.write("pipeline.yaml", pipeline(tuple(deliveries), "type: csv\n      path: NAME.csv", more))
+        for name, delivered in deliveries.items():
             one.write_csv(f"{name}.csv", (*COLUMNS, "more"), [event.record | {"more": None} for event in delivered.in_order])
         one.run()
-        for name in told:
+        for name in deliveries:
             assert one.text(f"out/{name}.csv") == folder.text(f"out/{name}.csv"), name
 
 
@@ -89,7 +89,7 @@ def play(kind: str, seed: int, overlap: int | None, *, runs: int = 5, sources: i
         merge = "" if overlap is None else f"cursor: seq, overlap: {overlap}, "
         edits = dice.sample(EDITS, len(EDITS))
         folder.write("pipeline.yaml", pipeline(names, *edits[0], beside=merge))
-        table, told = Table.new(dice, database.do), {name: Delivered(name, overlap) for name in names}
+        table, deliveries = Table.new(dice, database.do), {name: Delivered(name, overlap) for name in names}
         for run in range(runs):
             table.change(versions_are_numbers=overlap is None)
             again = run > 0 and dice.random() < 0.2
@@ -98,11 +98,11 @@ def play(kind: str, seed: int, overlap: int | None, *, runs: int = 5, sources: i
                 edits.insert(0, edits.pop())
                 folder.write("pipeline.yaml", pipeline(names, *edits[0], beside=merge))
             folder.run(full_refresh=refresh)
-            for delivered in told.values():
+            for delivered in deliveries.values():
                 (delivered.read_again if again else delivered.read)(table.rows)
-            check(folder, told)
+            check(folder, deliveries)
             assert not folder.run().committed
-        check_history(folder, told, edits[0][1])
+        check_history(folder, deliveries, edits[0][1])
         assert folder.violations() == []
 
 

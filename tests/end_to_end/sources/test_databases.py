@@ -260,21 +260,21 @@ def test_what_lacks_a_column_is_called_by_its_name(asked: str, holder: str, tmp_
 
 
 @pytest.mark.parametrize(
-    ("merge", "named", "asked", "told"),
+    ("merge", "named", "asked", "message"),
     [
         (SNAPSHOT, "record id=7: ", "table: orders", "node 'orders': shop:orders: column 'v': cannot read '...' as int (type_coercion_failure)"),
         (KEYLESS, "a record without a primary key: ", "table: orders", "node 'orders': shop:orders: column 'v': cannot read '...' as int (type_coercion_failure)"),
         (SNAPSHOT, "no such column: vv", "query: SELECT id, vv AS v, at FROM orders", "E608: source 'orders': connection 'shop' (PLACE): no such column: vv"),
     ],
 )
-def test_a_failing_record_is_named_and_events_leave_out_its_values(merge: str, named: str, asked: str, told: str, tmp_path: Path) -> None:
+def test_a_failing_record_is_named_and_events_leave_out_its_values(merge: str, named: str, asked: str, message: str, tmp_path: Path) -> None:
     folder = folder_of(tmp_path, merge)
     folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("strategy: continue", "strategy: fail_fast").replace("table: orders", asked))
     execute(folder, "INSERT INTO orders VALUES (7, 'it''s \"secret', 1)")
     with standing_in(folder.path):
         code, out, err = command("run", "pipeline.yaml", "--events", "jsonl")
     last = json.loads(out.splitlines()[-1])
-    assert (code, named in err, last["message"].replace(str(tmp_path / "shop.db"), "PLACE")) == (last["exit_code"], True, told)
+    assert (code, named in err, last["message"].replace(str(tmp_path / "shop.db"), "PLACE")) == (last["exit_code"], True, message)
     assert "secret" not in out
 
 

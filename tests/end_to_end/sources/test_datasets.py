@@ -47,7 +47,7 @@ def feed(tmp_path: Path, *slices: Sequence[dict[str, Any]]) -> Dataset:
     return made
 
 
-def told(folder: Folder) -> list[tuple[Any, ...]]:
+def changes(folder: Folder) -> list[tuple[Any, ...]]:
     return [(row["epoch"], row["op"], row["data"]["id"], row["data"]["amount"]) for row in folder.log("sales")]
 
 
@@ -59,7 +59,7 @@ def amounts(folder: Folder) -> dict[str, str]:
 def test_op_rows_become_changes_and_only_new_blocks_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str) -> None:
     dataset, folder = feed(tmp_path, FIRST), reader(tmp_path, engine=engine)
     folder.run()
-    assert told(folder) == [(1, "+A", 1, 1.5), (1, "+A", 2, 2.5), (1, "+A", 3, 3.5)]
+    assert changes(folder) == [(1, "+A", 1, 1.5), (1, "+A", 2, 2.5), (1, "+A", 3, 3.5)]
     assert folder.rows("out.csv")[0]["event_time"] == "2026-01-01T00:00:00"
     assert folder.run().epoch == 1
     dataset.add(("SetInfo", {"description": "nothing of interest"}))
@@ -69,7 +69,7 @@ def test_op_rows_become_changes_and_only_new_blocks_are_read(tmp_path: Path, mon
     plain = chain_module.read_block
     monkeypatch.setattr(chain_module, "read_block", lambda data: read.append(data) or plain(data))
     folder.run()
-    assert told(folder)[3:] == [(2, "-C", 1, 1.5), (2, "+C", 1, 9.5), (2, "-R", 2, 2.5), (2, "+A", 4, 4.5)]
+    assert changes(folder)[3:] == [(2, "-C", 1, 1.5), (2, "+C", 1, 9.5), (2, "-R", 2, 2.5), (2, "+A", 4, 4.5)]
     assert len(read) == 1
     assert not folder.violations()
     folder.run(full_refresh=True)

@@ -59,8 +59,8 @@ def project(path: Path, pipeline: str, files: Mapping[str, str]) -> Folder:
 def stopped(folder: Folder) -> tuple[int, str]:
     """Exit code and standard error of a run."""
     with standing_in(folder.path):
-        code, _, told = command("run", "pipeline.yaml")
-    return code, told
+        code, _, stderr = command("run", "pipeline.yaml")
+    return code, stderr
 
 
 def both_merges(text: str, merge: str) -> str:
@@ -113,10 +113,10 @@ def test_a_document_is_read_behind_merge_route_and_distinct(tmp_path):
 def test_an_unknown_section_or_field_is_null_and_told_with_the_one_that_was_meant(tmp_path):
     wrong = XML_SOURCE.replace("      MERGE\n", "") + TAGGED.replace("$doc.Foot.count", "$doc.Foot.cuont")
     folder = project(tmp_path, wrong, {"in/a.xml": document("A", 1, [(1, 1)])})
-    code, told = stopped(folder)
+    code, stderr = stopped(folder)
     assert code == 0
-    assert "$doc.Foot.cuont" in told
-    assert "count" in told.split("help", 1)[1]
+    assert "$doc.Foot.cuont" in stderr
+    assert "count" in stderr.split("help", 1)[1]
     assert folder.text("out.csv") == "id,amount,batch,share\n1,1,A,\n"
 
 
@@ -176,7 +176,7 @@ def test_a_layout_file_that_changes_is_a_change_of_logic(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("layout", "told"),
+    ("layout", "message"),
     [
         ("fields: [{name: n, width: 3, widht: 4}]", "widht"),
         ("fields: [{name: n}]", "needs width or end"),
@@ -189,11 +189,11 @@ def test_a_layout_file_that_changes_is_a_change_of_logic(tmp_path):
         ("x: " + "y" * 1_000_001, "larger than 1,000,000 bytes"),
     ],
 )
-def test_a_bad_layout_file_is_told_by_its_key(tmp_path, layout, told):
+def test_a_bad_layout_file_is_told_by_its_key(tmp_path, layout, message):
     code, error = stopped(project(tmp_path, FIXED, {"s.txt": "abc  12\n", "layouts/in.yaml": IN, "layouts/out.yaml": layout}))
     assert code == 1
     assert "E218" in error
-    assert told in error
+    assert message in error
     assert "schema: layouts/out.yaml" in error
 
 
@@ -211,15 +211,15 @@ def test_a_layout_file_stays_inside_the_project(tmp_path):
 @pytest.mark.parametrize("rows", [2, 60_000])
 def test_text_that_is_cut_is_warned_of_once_for_each_field(tmp_path, rows):
     folder = project(tmp_path, FIXED, {"s.txt": "abc  12\n" * rows, "layouts/in.yaml": IN, "layouts/out.yaml": OUT.replace("width: 3", "width: 2")})
-    code, told = stopped(folder)
+    code, stderr = stopped(folder)
     assert (code, folder.text("out.txt")) == (0, "00012ab\n" * rows)
-    assert told.count("warning: output 'out': field 'code': text longer than 2 bytes was cut\n") == told.count("was cut") == 1
+    assert stderr.count("warning: output 'out': field 'code': text longer than 2 bytes was cut\n") == stderr.count("was cut") == 1
 
 
 def test_a_column_that_the_layout_does_not_have_is_told(tmp_path):
     folder = project(tmp_path, FIXED.replace("{name: n, type: int}", "{name: m, type: int}"), {"s.txt": "abc  12\n", "layouts/in.yaml": IN, "layouts/out.yaml": OUT})
-    code, told = stopped(folder)
-    assert (code, "info: source 's': column 'm' is null: the format schema has no field of that name\n" in told) == (0, True)
+    code, stderr = stopped(folder)
+    assert (code, "info: source 's': column 'm' is null: the format schema has no field of that name\n" in stderr) == (0, True)
 
 
 # Interchanges -----------------------------------------------------------------------------------------------------------
@@ -242,13 +242,13 @@ nodes:
 """
 
 
-@pytest.mark.parametrize(("section", "extract", "told"), [("nope", "segment: UNB", "its sections of this kind: unb"), ("unb", "xml_path: /UNB", "takes segment"), ("unb", "segment: UNB", "")])
-def test_a_header_is_echoed_from_a_section_that_a_source_has(tmp_path, section, extract, told):
+@pytest.mark.parametrize(("section", "extract", "message"), [("nope", "segment: UNB", "its sections of this kind: unb"), ("unb", "xml_path: /UNB", "takes segment"), ("unb", "segment: UNB", "")])
+def test_a_header_is_echoed_from_a_section_that_a_source_has(tmp_path, section, extract, message):
     pipeline = EDIFACT.replace("interchange_from_doc: unb", f"interchange_from_doc: {section}").replace("segment: UNB", extract)
     folder = project(tmp_path, pipeline, {})
     with standing_in(folder.path):
         code, _, error = command("check", "pipeline.yaml")
-    assert (code, told in error) == (1 if told else 0, True)
+    assert (code, message in error) == (1 if message else 0, True)
     assert ("E325" in error) == (section == "nope")
 
 
@@ -307,8 +307,8 @@ nodes:
 
 def written(path: Path, format_: str, options: str, records: Any) -> tuple[int, str, str]:
     folder = project(path, ANYTHING.replace("FORMAT", format_).replace("OPTIONS", options), {"s.json": json.dumps(records)})
-    code, told = stopped(folder)
-    return code, told, folder.text("out") if (path / "out").exists() else ""
+    code, stderr = stopped(folder)
+    return code, stderr, folder.text("out") if (path / "out").exists() else ""
 
 
 MIXED = [{"id": 1, "v": "a", "x": 2.5, "y": None}, {"id": 2, "v": None, "x": True, "z": ["p", 1]}, {"id": 3, "v": 1.0, "y": "é\n"}]
@@ -355,19 +355,19 @@ def test_a_fixed_width_file_has_the_fields_of_its_layout_only(tmp_path):
 )
 @pytest.mark.parametrize("value", [{"a": 1}, {}])
 def test_a_map_in_a_column_of_any_type_ends_the_run_of_a_flat_output(tmp_path, format_, options, value):
-    code, told, text = written(tmp_path, format_, options, [{"id": 1, "v": value}])
+    code, stderr, text = written(tmp_path, format_, options, [{"id": 1, "v": value}])
     assert (code, text) == (4, "")
-    assert "holds a map" in told
-    assert "UnserializableMapValue" in told
-    assert "include_unmapped: false" in told
-    assert "'v.member'" in told or format_ == "edifact"
+    assert "holds a map" in stderr
+    assert "UnserializableMapValue" in stderr
+    assert "include_unmapped: false" in stderr
+    assert "'v.member'" in stderr or format_ == "edifact"
 
 
 def test_a_map_that_nobody_declared_is_refused_by_its_name(tmp_path):
-    code, told, _ = written(tmp_path, "csv", "", [{"id": 1, "v": "a", "extra": {"deep": {"er": 1}}}])
+    code, stderr, _ = written(tmp_path, "csv", "", [{"id": 1, "v": "a", "extra": {"deep": {"er": 1}}}])
     assert code in (0, 4)
     if code == 4:
-        assert "extra" in told
+        assert "extra" in stderr
 
 
 # Bad records ------------------------------------------------------------------------------------------------------------
@@ -380,9 +380,9 @@ nodes:
   - {{type: output, name: out, input: s, config: {{name: out, type: csv, path: out.csv}}}}
 """
     folder = project(tmp_path, pipeline, {"in/a.csv": "a,b\n1,2\n", "in/b.csv": "a,b\n3,4\n5\n6,7\n"})
-    code, told = stopped(folder)
+    code, stderr = stopped(folder)
     assert code == 4
-    assert "in/b.csv: record 2: 1 cells where the header has 2 (malformed_record)" in told
+    assert "in/b.csv: record 2: 1 cells where the header has 2 (malformed_record)" in stderr
 
 
 def test_the_text_of_an_unreadable_record_is_in_the_dead_letter_queue(tmp_path):
@@ -459,10 +459,10 @@ def test_what_a_format_has_no_use_for_is_refused(kind, form, more, message, tmp_
     nodes = [{"type": "source", "name": "s", "config": source}, {"type": "output", "name": "o", "input": "s", "config": output}]
     folder.write("pipeline.yaml", json.dumps({"pipeline": {"name": "foreign"}, "nodes": nodes}, indent=1))
     with standing_in(tmp_path):
-        code, _, told = command("check", "pipeline.yaml")
+        code, _, stderr = command("check", "pipeline.yaml")
     assert code == 1
-    assert f"error[E218]: {message}" in told
-    assert "leave it out" in told
+    assert f"error[E218]: {message}" in stderr
+    assert "leave it out" in stderr
 
 
 INERT = """
@@ -488,10 +488,10 @@ def test_what_changes_nothing_is_told(more, words, told_lines, tmp_path):
     folder.write("pipeline.yaml", INERT % more)
     folder.write("s.dat", "ab\ncd\n")
     with standing_in(tmp_path):
-        code, _, told = command("run", "pipeline.yaml", *words)
+        code, _, stderr = command("run", "pipeline.yaml", *words)
     assert code == 0
     assert folder.text("o.csv") == "a,b\nab,\ncd,\n"
-    lines = [line for line in told.splitlines() if line.startswith("info: source")]
+    lines = [line for line in stderr.splitlines() if line.startswith("info: source")]
     assert [line[: len(start)] for line, start in zip(lines, told_lines, strict=True)] == told_lines
 
 
@@ -520,9 +520,9 @@ def items(path: Path, text: str, *, strategy: str = "fail_fast", merge: str = "s
 
 
 def test_repeated_elements_are_told_or_go_to_the_dead_letter_queue(tmp_path):
-    code, told = stopped(items(tmp_path, REPEATED))
+    code, stderr = stopped(items(tmp_path, REPEATED))
     assert code == 4
-    assert "items.xml: record 2: element 'tag' comes more than once: name it in array_paths, or declare a column 'tag' of type array" in told
+    assert "items.xml: record 2: element 'tag' comes more than once: name it in array_paths, or declare a column 'tag' of type array" in stderr
     folder = items(tmp_path, REPEATED, strategy="continue")
     assert stopped(folder)[0] == 2
     (entry,) = folder.rows("dlq.csv")
@@ -537,12 +537,12 @@ def test_repeated_elements_are_told_or_go_to_the_dead_letter_queue(tmp_path):
 def test_a_record_path_that_finds_nothing_is_warned_of_in_the_run_that_reads_the_file(tmp_path, merge):
     warning = "warning: source 'items': items.xml: no element is at record_path '//item': it gives no records\n"
     folder = items(tmp_path, REPEATED.replace("item>", "Item>").replace("<tag>b</tag>", ""), merge=merge)
-    code, told = stopped(folder)
-    assert (code, warning in told) == (0, True)
+    code, stderr = stopped(folder)
+    assert (code, warning in stderr) == (0, True)
     assert warning not in stopped(folder)[1]
     folder.write("items.xml", REPEATED.replace("<tag>b</tag>", ""))
-    code, told = stopped(folder)
-    assert (code, warning in told) == (0, False)
+    code, stderr = stopped(folder)
+    assert (code, warning in stderr) == (0, False)
     assert len(folder.text("out.json").splitlines()) == 2
 
 
@@ -566,8 +566,8 @@ def test_what_is_nested_deep_is_written_and_shown(tmp_path, levels):
     assert folder.rows("out.csv") == [{"id": "1", "any": value, "text": value, "copy": value, "more": value}]
     with standing_in(tmp_path):
         for words in (("show", "pipeline.yaml", "t", "--format", "jsonl"), ("log", "pipeline.yaml", "t", "--format", "jsonl", "--form", "debezium")):
-            code, shown, told = command(*words)
-            assert (code, told, value in shown) == (0, "", True)
+            code, shown, stderr = command(*words)
+            assert (code, stderr, value in shown) == (0, "", True)
         assert command("show", "pipeline.yaml", "t")[0] == 0
 
 
@@ -608,7 +608,7 @@ nodes:
   - {{ type: output, name: report, input: orders, config: {{ name: report, type: csv, path: report.csv }} }}
 """)
     folder.write("orders.jsonl", '{"id": 1, "items": [{"s": 5}]}\n{"id": 2, "items": []}\n{"id": 3, "items": [ ]}\n{"id": 4}\n')
-    code, _, told = command("run", str(tmp_path / "pipeline.yaml"))
+    code, _, stderr = command("run", str(tmp_path / "pipeline.yaml"))
     assert (code, folder.text("report.csv")) == (0, "id,s\n1,5\n4,\n")
-    assert told.count("info: source 'orders': orders.jsonl: 2 empty arrays 'items', of which no record is made\n") == 1
+    assert stderr.count("info: source 'orders': orders.jsonl: 2 empty arrays 'items', of which no record is made\n") == 1
     assert "empty array" not in command("run", str(tmp_path / "pipeline.yaml"))[2]

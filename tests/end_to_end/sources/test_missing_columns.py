@@ -33,8 +33,8 @@ def made(tmp_path: Path, price: str = REQUIRED, strategy: str = "snapshot") -> F
 
 
 def run(folder: Folder) -> tuple[int, str]:
-    code, _, told = command("run", str(folder.path / "pipeline.yaml"), "--engine", "sail", "--quiet")
-    return code, told
+    code, _, stderr = command("run", str(folder.path / "pipeline.yaml"), "--engine", "sail", "--quiet")
+    return code, stderr
 
 
 @pytest.mark.parametrize("strategy", ["snapshot", "append", "snapshot, primary_key: [id]"])
@@ -45,8 +45,8 @@ def test_a_renamed_header_ends_the_run_and_changes_nothing(tmp_path: Path, heade
     assert run(folder)[0] == 0
     before = folder.state_files(), folder.text("out.csv")
     folder.write("rows.csv", f"{header}\n1,10\n2,5\n3,1\n")
-    code, told = run(folder)
-    assert (code, "rows.csv" in told, "E238" in told) == (4, True, True)
+    code, stderr = run(folder)
+    assert (code, "rows.csv" in stderr, "E238" in stderr) == (4, True, True)
     assert (folder.state_files(), folder.text("out.csv")) == before
     folder.write("rows.csv", "id,price\n1,10\n2,5\n3,1\n")
     assert run(folder)[0] == 0

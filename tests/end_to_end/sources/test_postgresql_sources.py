@@ -101,8 +101,8 @@ def test_every_type(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     names = [name for name, *_ in TYPES]
     for row, values in zip(found, good, strict=True):
         wanted = {name: value[1] for name, value in zip(names, values, strict=True)}
-        told = {name: f"{float(row[name]):.2f}" if name == "n" and row[name] is not None else row[name] for name in names}
-        assert told == wanted
+        shown = {name: f"{float(row[name]):.2f}" if name == "n" and row[name] is not None else row[name] for name in names}
+        assert shown == wanted
     assert result.rejected == len(REJECTED)
     rejects = folder.text("out/rejected.csv")
     assert all(sign in rejects for sign in ("infinity", "0044-03-15 BC", "10000-01-01", "NaN", "1.005", "1.5"))
@@ -238,13 +238,13 @@ def test_secrets_are_nowhere(tmp_path: Path) -> None:
         texts += command("run", "pipeline.yaml", "-vv")[1:]
         texts += command("explain", "pipeline.yaml")[1:] + command("status", "pipeline.yaml")[1:]
         database.do("DROP TABLE orders")
-        code, *told = command("run", "pipeline.yaml", "-vv")
-        texts += told
-        assert (code, "orders" in told[1], "shop" in told[1]) == (4, True, True)
+        code, *streams = command("run", "pipeline.yaml", "-vv")
+        texts += streams
+        assert (code, "orders" in streams[1], "shop" in streams[1]) == (4, True, True)
         (tmp_path / "password").write_text("wrong%word\n")
-        code, *told = command("run", "pipeline.yaml")
-        texts += told
-        assert (code, "E608" in told[1]) == (4, True)
+        code, *streams = command("run", "pipeline.yaml")
+        texts += streams
+        assert (code, "E608" in streams[1]) == (4, True)
     for secret in (PASSWORD, "p%25a", "wrong%word", "wrong%25word"):
         assert not any(secret in text for text in texts)
         found = [file for file in (tmp_path / ".errata").rglob("*") if file.is_file() and secret.encode() in file.read_bytes()]

@@ -35,7 +35,7 @@ def text_of(type_: str, records: list[dict[str, object]]) -> str:
     return "\n".join([",".join(names), *(",".join(str(record[name] or "") for name in names) for record in records)]) + "\n"
 
 
-def told(folder: Folder, type_: str, merge: str, columns: list[str], *, gone: bool) -> tuple[str, list[tuple[str, str]]]:
+def outcome(folder: Folder, type_: str, merge: str, columns: list[str], *, gone: bool) -> tuple[str, list[tuple[str, str]]]:
     """The output and the rejects once the source had declared several columns, one after the other, the first of two files gone or not."""
     for name, records in RECORDS.items():
         folder.write(f"in/{name}.{type_}", text_of(type_, records))
@@ -62,8 +62,8 @@ def told(folder: Folder, type_: str, merge: str, columns: list[str], *, gone: bo
     ids=["typed", "exchanged", "there-and-back"],
 )
 def test_rows_are_as_if_their_files_were_there(tmp_path: Path, type_: str, merge: str, columns: list[str]) -> None:
-    expected = told(Folder(tmp_path / "there"), type_, merge, columns, gone=False)
-    assert told(Folder(tmp_path / "gone"), type_, merge, columns, gone=True) == expected
+    expected = outcome(Folder(tmp_path / "there"), type_, merge, columns, gone=False)
+    assert outcome(Folder(tmp_path / "gone"), type_, merge, columns, gone=True) == expected
 
 
 @pytest.mark.parametrize("merge", ["append", LEDGER])

@@ -94,11 +94,11 @@ class Scopes:
 
 def content(folder: Folder, step: Step, known: dict[str, list[Record]]) -> tuple[dict[str, list[Record]], dict[str, list[Record]]]:
     """Write the files of a step. Returns the ones that differ from what the source read."""
-    told = {f"fields/{name}": records for name, records in step.fields.items()} | {f"paths/{name}": records for name, records in step.paths.items()}
-    changed = {name: records for name, records in told.items() if known.get(name) != records}
-    for name, records in told.items():
+    files = {f"fields/{name}": records for name, records in step.fields.items()} | {f"paths/{name}": records for name, records in step.paths.items()}
+    changed = {name: records for name, records in files.items() if known.get(name) != records}
+    for name, records in files.items():
         folder.write_csv(f"{name}.csv", ("id", "month", "v") if name.startswith("fields") else ("id", "v"), records)
-    known |= told
+    known |= files
     of = {side: {name.removeprefix(side): records for name, records in changed.items() if name.startswith(side)} for side in ("fields/", "paths/")}
     return of["fields/"], of["paths/"]
 

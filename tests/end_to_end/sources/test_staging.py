@@ -44,8 +44,8 @@ def project(path, staging, **settings):
 
 def ran(folder):
     with standing_in(folder.path):
-        code, _, told = command("run", "pipeline.yaml")
-    return code, told
+        code, _, stderr = command("run", "pipeline.yaml")
+    return code, stderr
 
 
 def test_records_come_from_the_copies_and_keep_their_files_names(tmp_path, other_volume):
@@ -76,8 +76,8 @@ def test_what_stops_a_run_changes_nothing(tmp_path, other_volume, settings, code
         assert ran(folder)[0] == 0
         folder.write("in/a.csv", "a\n9\n")
     before = folder.state_files() if code == "E337" else None
-    exit_code, told = ran(folder)
-    assert (exit_code, code in told, "Nothing was changed" in told or before is not None) == (4, True, True)
+    exit_code, stderr = ran(folder)
+    assert (exit_code, code in stderr, "Nothing was changed" in stderr or before is not None) == (4, True, True)
     assert before is None or folder.state_files() == before
 
 
@@ -85,16 +85,16 @@ def test_a_copy_on_the_same_volume_is_refused_where_it_matches(tmp_path):
     inside = tmp_path / "staging"
     inside.mkdir()
     folder = project(tmp_path, inside)
-    code, told = ran(folder)
-    assert (code, "E333" in told) == (1, True)
+    code, stderr = ran(folder)
+    assert (code, "E333" in stderr) == (1, True)
     folder = project(tmp_path, inside, patterns=["*.dat"])
     assert ran(folder)[0] == 0
 
 
 @pytest.mark.parametrize("dir_", ["none", "in/a.csv"])
 def test_the_folder_has_to_be_there(tmp_path, dir_):
-    code, told = ran(project(tmp_path, dir_))
-    assert (code, "storage.staging.dir" in told) == (1, True)
+    code, stderr = ran(project(tmp_path, dir_))
+    assert (code, "storage.staging.dir" in stderr) == (1, True)
 
 
 def test_explain_tells_what_would_be_staged(tmp_path, other_volume):
@@ -116,9 +116,9 @@ def test_a_run_warns_of_a_spill_cap_that_its_estimate_nears(tmp_path):
     folder.write("pipeline.yaml", PIPELINE.replace("  - {type: transform", grouped + "  - {type: transform").replace('input: s, config: {cxl: "emit f', 'input: g, config: {cxl: "emit f').replace("$source.file", "n"))
     folder.write("in/a.csv", "a\n" + "1\n" * 40)
     folder.write("errata.toml", "[storage.spill]\ndisk_cap_bytes = 100\n")
-    code, told = ran(folder)
+    code, stderr = ran(folder)
     assert code == 0
-    assert "W331: this run is estimated to spill up to 82 bytes, which is 82% of the configured spill cap" in told
+    assert "W331: this run is estimated to spill up to 82 bytes, which is 82% of the configured spill cap" in stderr
     folder.write("errata.toml", "[storage.spill]\ndisk_cap_bytes = 1000\n")
     folder.write("in/a.csv", "a\n" + "1\n" * 41)
     assert "W331" not in ran(folder)[1]

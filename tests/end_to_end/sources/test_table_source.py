@@ -102,8 +102,8 @@ class Table:
         self.rows = [row for row in self.rows if row[0] != number]
         DeltaTable(self.place).delete(f"id = {number}")
 
-    def _update(self, told: tuple[int, str | None]) -> None:
-        number, value = told
+    def _update(self, change: tuple[int, str | None]) -> None:
+        number, value = change
         self.rows = [(row[0], value, row[2]) if row[0] == number else row for row in self.rows]
         DeltaTable(self.place).update({"v": "null" if value is None else f"'{value}'"}, predicate=f"id = {number}")
 
@@ -139,8 +139,8 @@ def expected(rows_: list[Row]) -> tuple[Counter[Any], Counter[Any]]:
 def check(folder: Folder, rows_: list[Row]) -> None:
     good, bad = expected(rows_)
     assert Counter((row["id"], row["v"], row.get("x", "")) for row in folder.rows("out/all.csv")) == good
-    told = folder.rows("out/rejected.csv") if bad else []
-    assert Counter(row["id"] for row in told) == bad
+    rejects = folder.rows("out/rejected.csv") if bad else []
+    assert Counter(row["id"] for row in rejects) == bad
 
 
 def project(place: str, merge: str) -> Folder:
@@ -164,8 +164,8 @@ def check_history(history: list[list[Any]], merge: str, *, feed: bool) -> None:
         folder = project(place, merge)
         table = Table(folder.path / "tables/rows", feed=feed, keyed=merge == KEYED)
         for steps in history:
-            for kind, told in steps:
-                table.step(kind, told)
+            for kind, change in steps:
+                table.step(kind, change)
             folder.run()
             check(folder, table.rows)
             before = folder.state_files()
@@ -200,16 +200,16 @@ def test_a_large_table_is_read_by_the_engine(engine: str, merge: str, monkeypatc
     folder.write("pipeline.yaml", PIPELINE.replace("MERGE", merge))
     table = Table(tmp_path / "tables/rows", feed=engine == "sail", keyed=merge == KEYED)
     for steps in FIXED:
-        for kind, told in steps:
-            table.step(kind, told)
+        for kind, change in steps:
+            table.step(kind, change)
         folder.run()
         check(folder, table.rows)
 
 
 def warned(folder: Folder) -> tuple[int, str]:
     with standing_in(folder.path):
-        code, _, told = command("run", "pipeline.yaml")
-    return code, told
+        code, _, stderr = command("run", "pipeline.yaml")
+    return code, stderr
 
 
 @pytest.mark.parametrize(
@@ -227,10 +227,10 @@ def test_a_table_that_cannot_be_followed_is_compared_as_a_whole_and_that_is_told
     assert warned(folder)[0] == 0
     table.step("update", (2, "3"))
     table.step(kind, 1)
-    code, told = warned(folder)
+    code, stderr = warned(folder)
     assert code == 0
-    assert f"{why}" in told
-    assert "the whole table was compared with what stood" in told
+    assert f"{why}" in stderr
+    assert "the whole table was compared with what stood" in stderr
     check(folder, table.rows)
 
 
@@ -285,12 +285,12 @@ def test_a_key_that_two_rows_have_stops_the_run_however_it_came(tmp_path: Path) 
     table.step("append", [(1, "1", 0.0)])
     assert warned(folder)[0] == 0
     table.step("append", [(1, "2", 0.0)])
-    code, told = warned(folder)
-    assert (code, "the primary key id=1 stands for" in told) == (4, True)
+    code, stderr = warned(folder)
+    assert (code, "the primary key id=1 stands for" in stderr) == (4, True)
     table.step("delete", 1)
     table.step("append", [(None, "2", 0.0)])
-    code, told = warned(folder)
-    assert (code, "the primary key column id is null" in told) == (4, True)
+    code, stderr = warned(folder)
+    assert (code, "the primary key column id is null" in stderr) == (4, True)
 
 
 def test_what_was_corrected_by_hand_comes_back_with_the_next_version(tmp_path: Path) -> None:
@@ -309,12 +309,12 @@ def test_what_was_corrected_by_hand_comes_back_with_the_next_version(tmp_path: P
 
 def test_a_table_that_is_not_there_is_an_input_error_and_a_link_that_leads_out_one_of_the_pipeline(tmp_path: Path) -> None:
     folder = project(str(tmp_path / "inner"), KEYED)
-    code, told = warned(folder)
-    assert (code, "there is no Delta table" in told) == (4, True)
+    code, stderr = warned(folder)
+    assert (code, "there is no Delta table" in stderr) == (4, True)
     Table(tmp_path / "rows", feed=False, keyed=True)
     (tmp_path / "inner/tables").symlink_to(tmp_path)
-    code, told = warned(folder)
-    assert (code, "leads out of the pipeline's folder by a link" in told) == (1, True)
+    code, stderr = warned(folder)
+    assert (code, "leads out of the pipeline's folder by a link" in stderr) == (1, True)
 
 
 ROLLED_BACK = PIPELINE.replace("      merge: MERGE\n", "      merge: MERGE\n      correlation_key: v\n").replace("input: rows, config: {name: all", "input: shares, config: {name: all")
@@ -351,19 +351,19 @@ def test_a_row_that_equals_one_that_was_rolled_back_is_another_copy_of_it(tmp_pa
 def test_the_key_of_a_row_that_was_rolled_back_is_taken_and_its_change_is_followed(tmp_path: Path) -> None:
     folder, table = rolled_back(tmp_path, KEYED)
     table.step("update", (2, "3"))
-    code, told = warned(folder)
-    assert (code, "compared with what stood" in told) == (2, False)
+    code, stderr = warned(folder)
+    assert (code, "compared with what stood" in stderr) == (2, False)
     assert outcome(folder) == (["2", "3"], ["1"])
     table.step("append", [(1, "3", None)])
-    code, told = warned(folder)
-    assert (code, "the primary key id=1 stands for" in told) == (4, True)
+    code, stderr = warned(folder)
+    assert (code, "the primary key id=1 stands for" in stderr) == (4, True)
 
 
 def test_explain_says_what_a_change_of_a_table_costs(tmp_path: Path) -> None:
     folder = project(str(tmp_path), KEYED)
-    told = explain(folder.load().plan, "text")
-    assert told.count("a change costs: the rows that the table's change data feed names, or the whole table") == 1
-    assert "the files that changed" not in told
+    plan = explain(folder.load().plan, "text")
+    assert plan.count("a change costs: the rows that the table's change data feed names, or the whole table") == 1
+    assert "the files that changed" not in plan
 
 
 def test_nan_beside_a_single_other_value_is_nan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,8 +109,8 @@ def test_formulas_without_values_are_warned_of_once_read(tmp_path: Path) -> None
     made.save(target)
     (tmp_path / "in").mkdir()
     (tmp_path / "in/a.xlsx").write_bytes(target.getvalue())
-    told = [command("run", str(tmp_path / "pipeline.yaml"), "--engine", "sail")[2] for _ in range(2)]
-    assert ["in/a.xlsx: W620: 2 formulas have no value" in one for one in told] == [True, False]
+    outputs = [command("run", str(tmp_path / "pipeline.yaml"), "--engine", "sail")[2] for _ in range(2)]
+    assert ["in/a.xlsx: W620: 2 formulas have no value" in one for one in outputs] == [True, False]
     assert [row["amount"] for row in folder.rows("out/rows.csv")] == ["", ""]
 
 
@@ -121,8 +121,8 @@ def test_a_text_that_is_too_long_writes_nothing(tmp_path: Path) -> None:
     assert command("run", str(tmp_path / "pipeline.yaml"), "--engine", "sail")[0] == 0
     kept = (tmp_path / "out/report.xlsx").read_bytes()
     folder.write("rows.csv", f"id,day,amount\n1,{'x' * 32768},1\n")
-    code, _, told = command("run", str(tmp_path / "pipeline.yaml"), "--engine", "sail")
-    assert (code, "E623" in told, (tmp_path / "out/report.xlsx").read_bytes() == kept) == (4, True, True)
+    code, _, stderr = command("run", str(tmp_path / "pipeline.yaml"), "--engine", "sail")
+    assert (code, "E623" in stderr, (tmp_path / "out/report.xlsx").read_bytes() == kept) == (4, True, True)
 
 
 @pytest.mark.parametrize("type_", ["source", "output"])
@@ -130,5 +130,5 @@ def test_without_the_library_check_names_the_extra(tmp_path: Path, type_: str, m
     module = "fastexcel" if type_ == "source" else "xlsxwriter"
     monkeypatch.setattr("storage.formats.find_spec", lambda name: None if name == module else object())
     Folder(tmp_path).write("pipeline.yaml", PIPELINE)
-    code, _, told = command("check", str(tmp_path / "pipeline.yaml"))
-    assert (code, "E606" in told, "pip install 'errata[excel]'" in told) == (1, True, True)
+    code, _, stderr = command("check", str(tmp_path / "pipeline.yaml"))
+    assert (code, "E606" in stderr, "pip install 'errata[excel]'" in stderr) == (1, True, True)

@@ -201,14 +201,14 @@ def test_odd_names(lake: Lake, name: str) -> None:
 
 def test_a_bucket_that_no_connection_covers_is_not_asked(lake: Lake) -> None:
     lake.folder.write("errata.toml", lake.bucket.toml.replace(f'"{lake.bucket.uri}"', f'"{lake.bucket.uri}/in"'))
-    code, _, told = command("run", str(lake.folder.path / "pipeline.yaml"))
-    assert (code, "E640" in told, lake.faults.seen) == (1, True, [])
+    code, _, stderr = command("run", str(lake.folder.path / "pipeline.yaml"))
+    assert (code, "E640" in stderr, lake.faults.seen) == (1, True, [])
 
 
 def test_an_output_over_an_input_is_refused(lake: Lake) -> None:
     lake.pipeline(path="in/report.csv")
-    code, _, told = command("check", str(lake.folder.path / "pipeline.yaml"))
-    assert (code, "E349" in told) == (1, True)
+    code, _, stderr = command("check", str(lake.folder.path / "pipeline.yaml"))
+    assert (code, "E349" in stderr) == (1, True)
 
 
 STEP = st.one_of(
@@ -312,7 +312,7 @@ def test_the_identity_of_a_dataset_lies_with_a_state_in_a_bucket(lake: Lake, tmp
     bucket.put("in/a.csv", "id,amount\n1,10\n2,20\n")
     lake.pipeline(state="states")
     lake.run()
-    told = [export_dataset(lake.folder.load().snapshot(), "orders", tmp_path / name).dataset for name in ("one", "two")]
-    assert told[0] == told[1]
+    identities = [export_dataset(lake.folder.load().snapshot(), "orders", tmp_path / name).dataset for name in ("one", "two")]
+    assert identities[0] == identities[1]
     check(tmp_path / "one")
     assert bucket.listed("states/far/identities/") == ["states/far/identities/orders.chain", "states/far/identities/orders.json"]

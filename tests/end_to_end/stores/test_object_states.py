@@ -182,8 +182,8 @@ def test_a_run_that_lost_its_claim_changes_nothing(far: Lake, part: int, monkeyp
         far.bucket.delete("out/report.csv")
         far.pipeline(state=f"state{part}-{at}")
         far.bucket.put("in/a.csv", "id,amount\n1,10\n2,20\n")
-        told = between(far, at, names)
-        assert told == "exit 6" or at > commit, (names, told)
+        end = between(far, at, names)
+        assert end == "exit 6" or at > commit, (names, end)
         far.folder.run()
         assert far.report() == [ROWS[0], {"id": "2", "amount": "99"}], names
         assert far.folder.violations() == [], names

@@ -55,10 +55,10 @@ def test_a_store_that_goes_on_failing_ends_the_run(lake: Lake, status: int, code
     assert lake.report() == ROWS
 
 
-@pytest.mark.parametrize(("status", "code", "told"), [(403, "AccessDenied", "the store refuses these credentials"), (401, "Unauthorized", "the store refuses"), (404, "NoSuchBucket", "there is no such bucket")])
-def test_a_refusal_is_not_asked_again(lake: Lake, status: int, code: str, told: str) -> None:
+@pytest.mark.parametrize(("status", "code", "message"), [(403, "AccessDenied", "the store refuses these credentials"), (401, "Unauthorized", "the store refuses"), (404, "NoSuchBucket", "there is no such bucket")])
+def test_a_refusal_is_not_asked_again(lake: Lake, status: int, code: str, message: str) -> None:
     lake.faults.answer = lambda request: (status, code, {}) if "list-type" in request.path else None
-    with pytest.raises(StorageFailed, match=f"E641: {told}"):
+    with pytest.raises(StorageFailed, match=f"E641: {message}"):
         lake.run()
     assert len(lake.faults.seen) == 1
 
@@ -175,8 +175,8 @@ def test_one_object_that_cannot_be_written_keeps_no_other_from_it(lake: Lake) ->
     lake.pipeline(output=f', changelog: {{ path: "{lake.bucket.uri}/out/changes.jsonl", format: jsonl }}')
     lake.faults.answer = lambda request: (503, "SlowDown", {}) if request.method == "PUT" and "report" in request.path else None
     code, events, _ = command("run", str(lake.folder.path / "pipeline.yaml"), "--engine", "sail", "--events", "jsonl")
-    told = jsonl(events)
-    assert (code, told[-1]["committed"], [one for one in told if one["event"] == "output_written"]) == (4, True, [])
+    written = jsonl(events)
+    assert (code, written[-1]["committed"], [one for one in written if one["event"] == "output_written"]) == (4, True, [])
     assert lake.bucket.listed("out") == ["out/changes.jsonl"]
     lake.faults.answer = lambda _: None
     assert (lake.run().committed, lake.report()) == (False, ROWS)
@@ -224,12 +224,12 @@ def test_secrets_are_in_no_message_and_no_file(lake: Lake, broken: Callable[[Lak
     written = io.StringIO()
     pipeline = str(lake.folder.path / "pipeline.yaml")
     with redirect_stderr(written):
-        told = [command(*words) for words in (("run", pipeline, "--events", "jsonl"), ("plan", pipeline, "--format", "json"), ("explain", pipeline), ("status", pipeline), ("check", pipeline))]
+        outputs = [command(*words) for words in (("run", pipeline, "--events", "jsonl"), ("plan", pipeline, "--format", "json"), ("explain", pipeline), ("status", pipeline), ("check", pipeline))]
         try:
             lake.folder.run()
         except StorageFailed as failure:
             traceback.print_exception(failure)
-    texts = [written.getvalue(), repr(lake.folder.load().plan.settings), *(text for _, *both in told for text in both)]
+    texts = [written.getvalue(), repr(lake.folder.load().plan.settings), *(text for _, *both in outputs for text in both)]
     for secret in (SECRET, "X-Amz-Signature", "Signature="):
         assert [text for text in texts if secret in text] == []
     assert [text for text in texts if KEY in text] == []

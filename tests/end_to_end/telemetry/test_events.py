@@ -42,7 +42,7 @@ def made(path: Path, records: str) -> Folder:
     return folder
 
 
-def told(folder: Folder, *words: str) -> tuple[int, list[dict[str, Any]]]:
+def events_of(folder: Folder, *words: str) -> tuple[int, list[dict[str, Any]]]:
     """The exit code and the events of a command, all of the schema."""
     name, *others = words
     code, out, _ = command(name, str(folder.path / "pipeline.yaml"), *others, "--events", "jsonl", "--engine", "sail")
@@ -61,7 +61,7 @@ def of(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
 
 def test_a_history_tells_what_each_epoch_did(tmp_path: Path) -> None:
     folder = made(tmp_path, f"1,north,10\n2,south,20\n3,north,0\n4,east,{SECRET}\n")
-    code, events = told(folder, "run")
+    code, events = events_of(folder, "run")
     assert code == 2
     (read,), (committed,) = of(events, "source_read"), of(events, "committed")
     assert (read["rows"], read["rejected"], read["inputs"], read["skipped"]) == (4, 1, 1, 0)
@@ -77,25 +77,25 @@ def test_a_history_tells_what_each_epoch_did(tmp_path: Path) -> None:
     assert all(one["bytes"] == (tmp_path / one["target"]).stat().st_size for one in of(events, "output_written"))
 
     folder.write("orders.csv", "id,region,amount\n1,north,20\n2,south,20\n3,north,5\n")
-    code, events = told(folder, "run")
+    code, events = events_of(folder, "run")
     (committed,) = of(events, "committed")
     assert (code, committed["epoch"], committed["rejected"], of(events, "rejected")) == (0, 2, 0, [])
     assert committed["ledger"] == folder.load().head().hash  # type: ignore[union-attr]  # there is one
 
-    code, events = told(folder, "correct", "orders", "--key", "id=2", "--set", "amount=50", "--reason", SECRET)
+    code, events = events_of(folder, "correct", "orders", "--key", "id=2", "--set", "amount=50", "--reason", SECRET)
     assert (code, of(events, "committed")[0]["ops"]["orders"], of(events, "source_read")) == (0, {"+A": 0, "-R": 0, "-C": 1, "+C": 1}, [])
-    code, events = told(folder, "revert", "--to", "2")
+    code, events = events_of(folder, "revert", "--to", "2")
     assert (code, of(events, "committed")[0]["epoch"]) == (0, 4)
-    code, events = told(folder, "correct", "orders", "--key", "id=1", "--retract", "--reason", "x", "--dry-run")
+    code, events = events_of(folder, "correct", "orders", "--key", "id=1", "--retract", "--reason", "x", "--dry-run")
     assert (code, of(events, "committed"), events[-1]["committed"], events[0]["dry_run"]) == (0, [], False, True)
     assert folder.violations() == []
 
 
 def test_a_restored_file_is_told_of_without_an_epoch(tmp_path: Path) -> None:
     folder = made(tmp_path, "1,north,10\n")
-    told(folder, "run")
+    events_of(folder, "run")
     folder.remove("sums.csv")
-    code, events = told(folder, "run")
+    code, events = events_of(folder, "run")
     assert code == 0
     assert [(one["node"], one["target"], one["rows"], one["epoch"]) for one in of(events, "output_written") if one["kind"] == "csv"] == [("out", "sums.csv", 1, 1)]
     assert (of(events, "committed"), events[-1]["committed"]) == ([], False)
@@ -104,10 +104,10 @@ def test_a_restored_file_is_told_of_without_an_epoch(tmp_path: Path) -> None:
 def test_a_record_that_stops_a_run_is_not_shown(tmp_path: Path) -> None:
     folder = made(tmp_path, f"1,north,10\n2,{SECRET},0\n")
     folder.write("pipeline.yaml", PIPELINE.replace("strategy: continue", "strategy: fail_fast"))
-    code, events = told(folder, "run")
+    code, events = events_of(folder, "run")
     assert (code, events[-1]["outcome"], events[-1]["message"]) == (3, "failed", "node 'halves': orders.csv: record 2: division by zero (type_coercion_failure)")
     folder.write("orders.csv", f"id,region,amount\n1,{SECRET},1\n1,b,2\n")
-    code, events = told(folder, "run")
+    code, events = events_of(folder, "run")
     assert (code, events[-1]["retry"]) == (4, "later")
     assert events[-1]["message"] == "source 'orders': the primary key id=..."
 
@@ -116,7 +116,7 @@ def test_a_pipeline_with_errors_has_the_epoch_that_was_committed(tmp_path: Path)
     folder = made(tmp_path, "1,north,10\n")
     folder.run()
     folder.write("pipeline.yaml", PIPELINE.replace("input: halves", "input: halfs"))
-    code, events = told(folder, "run")
+    code, events = events_of(folder, "run")
     assert (code, events[0]["pipeline"], events[0]["epoch"], events[-1]["epoch"], events[-1]["retry"]) == (1, "events", 1, 1, "after_change")
     assert [(one["severity"], Path(one["file"]).name) for one in of(events, "problem")] == [("error", "pipeline.yaml")] * 2
     assert events[-1]["code"] == of(events, "problem")[0]["code"]
@@ -124,7 +124,7 @@ def test_a_pipeline_with_errors_has_the_epoch_that_was_committed(tmp_path: Path)
 
 def test_a_preview_commits_nothing(tmp_path: Path) -> None:
     folder = made(tmp_path, "1,north,10\n2,south,20\n")
-    code, events = told(folder, "run", "-n", "1", "--dry-run-output", str(tmp_path / "preview.txt"))
+    code, events = events_of(folder, "run", "-n", "1", "--dry-run-output", str(tmp_path / "preview.txt"))
     assert (code, events[0]["dry_run"], of(events, "committed"), of(events, "output_written"), events[-1]["epoch"]) == (0, True, [], [], 0)
     assert (tmp_path / "preview.txt").exists()
 

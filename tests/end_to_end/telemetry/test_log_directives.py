@@ -32,7 +32,7 @@ nodes:
 """
 
 
-def told(folder: Folder, level: str) -> list[str]:
+def lines(folder: Folder, level: str) -> list[str]:
     _, _, err = command("run", str(folder.path / "pipeline.yaml"), "--log-level", level)
     return [line for line in err.splitlines() if "'shares'" in line]
 
@@ -42,7 +42,7 @@ def test_lines_of_what_a_run_brings(tmp_path: Path, persist: str) -> None:
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", PIPELINE.replace("PERSIST", persist))
     folder.write("rows/a.csv", "id\n1\n2\n3\n4\n")
-    assert told(folder, "debug") == [
+    assert lines(folder, "debug") == [
         "debug: node 'shares': begins",
         "info: node 'shares': every second",
         "warn: node 'shares': much (id=3, share=12)",
@@ -51,9 +51,9 @@ def test_lines_of_what_a_run_brings(tmp_path: Path, persist: str) -> None:
         "warn: node 'shares': lost (id=2, share=None): division by zero",
         "warn: node 'shares': done",
     ]
-    assert told(folder, "debug") == []
+    assert lines(folder, "debug") == []
     folder.write("rows/b.csv", "id\n" + "3\n" * 25)
-    assert told(folder, "warn") == [*["warn: node 'shares': much (id=3, share=12)"] * 20, "warn: node 'shares': much (and 5 more)", "warn: node 'shares': done"]
+    assert lines(folder, "warn") == [*["warn: node 'shares': much (id=3, share=12)"] * 20, "warn: node 'shares': much (and 5 more)", "warn: node 'shares': done"]
 
 
 def test_a_record_that_ends_the_run_is_logged_before(tmp_path: Path) -> None:
@@ -78,5 +78,5 @@ def test_a_run_in_which_nothing_fails_has_no_lines_of_failures(tmp_path: Path, p
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", PIPELINE.replace("PERSIST", persist))
     folder.write("rows/a.csv", "id\n3\n")
-    assert told(folder, "warn") == ["warn: node 'shares': much (id=3, share=12)", "warn: node 'shares': done"]
+    assert lines(folder, "warn") == ["warn: node 'shares': much (id=3, share=12)", "warn: node 'shares': done"]
     assert folder.text("out.csv") == "id,share\n3,12\n"

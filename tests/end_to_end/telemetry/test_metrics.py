@@ -156,9 +156,9 @@ def test_the_option_wins_over_the_variable_and_that_over_the_pipeline(folder, mo
 def test_a_folder_that_cannot_be_written_does_not_fail_the_run(folder):
     (folder.path / "spool").write_text("a file, no folder")
     with standing_in(folder.path):
-        code, _, told = command("run", "pipeline.yaml")
+        code, _, stderr = command("run", "pipeline.yaml")
     assert code == 2
-    assert "no metrics were written" in told
+    assert "no metrics were written" in stderr
     assert (folder.path / "out.csv").exists()
 
 
@@ -226,10 +226,10 @@ def test_windows_over_what_a_relaxed_aggregate_leaves_out_are_in_buffer_mode(by,
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", RETRACTED.replace("emit total", "emit sale = max(sale)\\nemit total") + WINDOWED.replace("BY", by))
     with standing_in(tmp_path):
-        code, told, _ = command("explain", "pipeline.yaml")
+        code, stdout, _ = command("explain", "pipeline.yaml")
     assert code == 0
-    assert f"retraction enabled — 1 relaxed aggregates, {windows} buffer-mode windows, fanout policy: any." in told
-    assert ("\nwindow w\n" in told) == bool(windows)
+    assert f"retraction enabled — 1 relaxed aggregates, {windows} buffer-mode windows, fanout policy: any." in stdout
+    assert ("\nwindow w\n" in stdout) == bool(windows)
 
 
 # Prometheus and OpenLineage ---------------------------------------------------------------------------------------------
@@ -341,11 +341,11 @@ def test_changes_by_hand_are_told_like_runs(joined):
     typo = Correction("orders", {"id": "1"}, {"n": "4"}, "a typo")
     project.correct(typo, replace(options, dry_run=True))
     made = [project.correct(typo, options)[1], project.revert(1, options)]
-    told = events(joined)[2:]
-    for event in told:
+    lineage = events(joined)[2:]
+    for event in lineage:
         check_event(event)
-    assert [event["eventType"] for event in told] == ["START", "COMPLETE"] * 2
-    facets = [event["run"]["facets"]["errata_corrections"] for event in told[1::2]]
+    assert [event["eventType"] for event in lineage] == ["START", "COMPLETE"] * 2
+    facets = [event["run"]["facets"]["errata_corrections"] for event in lineage[1::2]]
     assert [(facet["epoch"], facet["executionId"]) for facet in facets] == [(result.epoch, result.execution_id) for result in made]
     assert [facet["nodes"]["sums"]["corrected"] for facet in facets] == [1, 1]
     assert 'errata_epoch{pipeline="joined"} 3\n' in joined.text("told/errata.prom")
@@ -361,5 +361,5 @@ def test_what_a_pipeline_writes_stays_in_its_folder(tmp_path, block, key, path):
     dlq = f"error_handling: {{dlq: {{{written}}}}}" if block == "dlq" else ""
     folder.write("pipeline.yaml", f"pipeline: {{name: out, {metrics}}}\n{dlq}\nnodes: []\n")
     with standing_in(tmp_path):
-        code, _, told = command("check", "pipeline.yaml")
-    assert (code, path in told) == (1, True)
+        code, _, stderr = command("check", "pipeline.yaml")
+    assert (code, path in stderr) == (1, True)

@@ -164,8 +164,8 @@ def test_a_command_does_not_get_the_secrets_of_a_connection(tmp_path: Path) -> N
         reach_by_environment([StoreConnection("lake", "s3://lake", (("access_key_id", "key"), ("secret_access_key", "of-a-lake")))])
         said = _commanded(settings, b"", tmp_path)
         reach_by_environment([])
-    told = (tmp_path / "told").read_text()
-    assert (said, "is-there" in told, "of-a-lake" in told) == (None, True, False)
+    environment = (tmp_path / "told").read_text()
+    assert (said, "is-there" in environment, "of-a-lake" in environment) == (None, True, False)
 
 
 @pytest.mark.parametrize(

@@ -127,12 +127,12 @@ def test_flat_events_are_the_same_in_the_same_order(engine, rows, form):
         sides = [event["data"]] if "data" in event else [event["after"] or dict.fromkeys(event["before"]), event["before"] or dict.fromkeys(event["after"])]
         return (event["op"] if form in ("debezium", "flink") else event["op_code"], *(printed(tuple(side.values())) for side in sides))
 
-    def told(row):
+    def typed(row):
         op, *values = row.values()
         return (op, *(printed(values[at : at + len(NAMES)]) for at in range(0, len(values), len(NAMES))))
 
     made = engine.to_arrow(flat_stream(frame(engine, rows), form)).to_pylist()
-    assert list(map(told, made)) == list(map(flattened, events(table(rows).to_pylist(), form)))
+    assert list(map(typed, made)) == list(map(flattened, events(table(rows).to_pylist(), form)))
 
 
 def test_flat_events(engine):

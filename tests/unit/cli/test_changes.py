@@ -34,7 +34,7 @@ def test_nan_stays_nan() -> None:
 
 @given(ROWS, ROWS)
 def test_each_column_is_named_once_and_changes_have_an_arrow(before: dict[str, object], after: dict[str, object]) -> None:
-    told = in_short({"op": "+C", "before": before, "after": after})["row"].split(", ")
-    assert sorted(one.partition(": ")[0] for one in told) == sorted(after)
+    cells = in_short({"op": "+C", "before": before, "after": after})["row"].split(", ")
+    assert sorted(one.partition(": ")[0] for one in cells) == sorted(after)
     differing = {name for name in after if (str(before[name]), before[name]) != (str(after[name]), after[name])}
-    assert {one.partition(": ")[0] for one in told if "→" in one} == differing == set(changed_values({"before": before, "after": after}))
+    assert {one.partition(": ")[0] for one in cells if "→" in one} == differing == set(changed_values({"before": before, "after": after}))

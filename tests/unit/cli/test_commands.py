@@ -236,13 +236,13 @@ def test_dlq_shows_the_record_and_its_reason_where_not_all_fits(call, applicatio
     assert call("dlq p.yaml")[1].splitlines()[2] == "orders.csv    4  column 'amount': canno…"
 
 
-@pytest.mark.parametrize(("words", "told"), [
+@pytest.mark.parametrize(("words", "message"), [
     ("dlq p.yaml", "No record is rejected."), ("dlq p.yaml --source orders", "No such entry is in the queue."), ("dlq p.yaml history", "Nothing was decided yet."),
     ("diff p.yaml totals --from 1 --to 2", "No row differs."),
 ])  # fmt: skip
-def test_people_read_a_sentence_in_place_of_a_table_without_rows(call, application, words, told) -> None:
+def test_people_read_a_sentence_in_place_of_a_table_without_rows(call, application, words, message) -> None:
     application.rows = []
-    assert call(words) == (0, "", f"{told}\n")
+    assert call(words) == (0, "", f"{message}\n")
     assert call(f"{words} --quiet") == (0, "", "")
     assert call(f"{words} --format json")[1] == "[]\n"
 

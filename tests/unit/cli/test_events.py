@@ -37,7 +37,7 @@ def events(written):
 
 
 @pytest.mark.parametrize(
-    ("code", "error", "outcome", "retry", "told"),
+    ("code", "error", "outcome", "retry", "message"),
     [
         (Exit.CLEAN, None, "clean", "none", None),
         (Exit.REJECTED, None, "rejected", "none", None),
@@ -50,11 +50,11 @@ def events(written):
         (Exit.INTERRUPTED, KeyboardInterrupt(), "interrupted", "later", "interrupted"),
     ],
 )
-def test_the_last_event_says_how_the_run_ended(code, error, outcome, retry, told):
+def test_the_last_event_says_how_the_run_ended(code, error, outcome, retry, message):
     written = stream(stands=lambda: (4, 2))
     written.finish(code, error)
     *_, last = events(written)
-    assert (last["exit_code"], last["outcome"], last["retry"], last["message"], last["epoch"], last["rejected"]) == (code, outcome, retry, told, 4, 2)
+    assert (last["exit_code"], last["outcome"], last["retry"], last["message"], last["epoch"], last["rejected"]) == (code, outcome, retry, message, 4, 2)
     assert "secret" not in written.out.getvalue()
 
 
@@ -161,16 +161,16 @@ def test_reasons_of_databases_have_no_values(line):
 
 
 @pytest.mark.parametrize(
-    ("error", "told", "code"),
+    ("error", "message", "code"),
     [
         (InputError("orders.csv", "E224: two columns are called 'secret'", line=1), "orders.csv: line 1: E224: two columns are called '...'", "E224"),
         (PermissionError(13, "Permission denied", "out/o.csv"), "out/o.csv: Permission denied", None),
     ],
 )
-def test_errors_of_storage_keep_their_reason(error, told, code):
+def test_errors_of_storage_keep_their_reason(error, message, code):
     written = stream()
     written.finish(Exit.STORAGE, error)
-    assert (events(written)[-1]["message"], events(written)[-1]["code"]) == (told, code)
+    assert (events(written)[-1]["message"], events(written)[-1]["code"]) == (message, code)
 
 
 @given(st.text(min_size=1).filter(lambda value: value not in NAMES), st.sampled_from(["'", '"']), st.text("abc '\""))

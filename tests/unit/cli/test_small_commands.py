@@ -50,13 +50,13 @@ def test_doctor_names_what_it_looked_at(call) -> None:
 
 @pytest.mark.parametrize("engine", ["spark", "sail"])
 def test_doctor_says_which_engine_is_asked_for(call, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def told(words: str) -> str:
+    def choice(words: str) -> str:
         return next(row["found"] for row in csv.DictReader(io.StringIO(call(f"doctor --format csv{words}")[1])) if row["what"] == "engine")
 
-    assert told(f" --engine {engine}") == f"{engine}, as --engine or ERRATA_ENGINE says"
+    assert choice(f" --engine {engine}") == f"{engine}, as --engine or ERRATA_ENGINE says"
     monkeypatch.setenv("ERRATA_ENGINE", engine)
-    assert told("") == told(f" --engine {engine}")
-    assert told(" --engine auto").startswith("auto means ")
+    assert choice("") == choice(f" --engine {engine}")
+    assert choice(" --engine auto").startswith("auto means ")
 
 
 def _spool(folder: Path) -> None:
@@ -102,16 +102,16 @@ def test_the_outputs_that_a_run_changed_are_told_in_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("result", "told"),
+    ("result", "message"),
     [
         (RunResult(exit_code=0, epoch=2, committed=True, seconds=1.0), "Epoch 2: no row changed (1.0 s)"),
         (RunResult(exit_code=2, epoch=2, committed=False, rejected=3, seconds=1.0), "Nothing changed, epoch 2; 3 rejected (1.0 s)"),
         (RunResult(exit_code=0, epoch=2, committed=True, counts={"a": {"+A": 1000}, "b": {"+A": 1, "-R": 2}}), "Epoch 2: +A 1,001, -R 2 (0.0 s)"),
     ],
 )
-def test_a_run_is_told_in_one_line(result: RunResult, told: str) -> None:
+def test_a_run_is_told_in_one_line(result: RunResult, message: str) -> None:
     """An epoch that only rejects, nodes or files made is reported as one."""
-    assert summary(result) == told
+    assert summary(result) == message
 
 
 COMMANDS = [(f"errata {name}", command) for name in errata.list_commands(click.Context(errata)) if (command := errata.get_command(click.Context(errata), name)) is not None]

@@ -335,14 +335,14 @@ def test_fn_tells_programs_the_same(cxl, form):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "streams"),
     [(("check", "a.cxl"), ("ok: a.cxl is valid\n", "")), (("eval", "-e", "filter false"), ("", "note: record filtered by predicate or dropped as duplicate\n"))],
 )
-def test_notes_are_told_unless_it_is_quiet(cxl, tmp_path, words, told):
+def test_notes_are_told_unless_it_is_quiet(cxl, tmp_path, words, streams):
     """Every command takes `-q/--quiet`, `-v`, `--no-color`."""
     (tmp_path / "a.cxl").write_text("emit a = 1\n")
     answers = [cxl(*words, *more)[1:] for more in ((), ("-v", "--no-color"), ("-q",))]
-    assert answers == [answers[0]] * 2 + [tuple(text.replace(note, "") for text, note in zip(answers[0], told, strict=True))]
+    assert answers == [answers[0]] * 2 + [tuple(text.replace(note, "") for text, note in zip(answers[0], streams, strict=True))]
     assert answers[0] != answers[2]
     assert cxl("check", "gone.cxl", "-q")[2] != ""
 

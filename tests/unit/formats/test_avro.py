@@ -147,7 +147,7 @@ DEEP = {"type": "record", "name": "R", "fields": [{"name": "id", "type": orjson.
 
 
 @pytest.mark.parametrize(
-    ("schema", "blocks", "codec", "told"),
+    ("schema", "blocks", "codec", "message"),
     [
         ("string", [], b"null", "no record"),
         (LIST, [(1, b"\0\0")], b"null", "refers to itself"),
@@ -161,8 +161,8 @@ DEEP = {"type": "record", "name": "R", "fields": [{"name": "id", "type": orjson.
         ({**RECORD, "fields": [{"name": "id"}]}, [], b"null", "cannot be read as Avro"),
     ],
 )
-def test_hostile_schemas_and_blocks(schema, blocks, codec, told):
-    with pytest.raises(InputError, match=f"E630: .*{re.escape(told)}"):
+def test_hostile_schemas_and_blocks(schema, blocks, codec, message):
+    with pytest.raises(InputError, match=f"E630: .*{re.escape(message)}"):
         read(raw(schema, blocks, codec), "id:any")
 
 

@@ -174,11 +174,11 @@ def survives(form: str, seed: int) -> None:
         whole = rows_of(reader, data, None)
         target = max(draw.choice([20, 200, 1 << 24]), len(data) // 50)
         parts = [number for part in reader.split(data, "f.x", target) for number in rows_of(reader, data[part.start : part.end], part)]
-        told, right = "", whole == parts == list(range(1, len(whole) + 1))
+        message, right = "", whole == parts == list(range(1, len(whole) + 1))
     except InputError as wrong:
-        told, right = str(wrong), True
+        message, right = str(wrong), True
     assert right, (form, seed)
-    assert not told or re.match(r"f\.x: \S", told), (form, seed)
+    assert not message or re.match(r"f\.x: \S", message), (form, seed)
     assert time.process_time() - began < SECONDS, (form, seed)
 
 

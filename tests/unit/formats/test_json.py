@@ -193,8 +193,8 @@ def test_empty_arrays_are_counted_where_no_record_is_made_of_them(records, shape
     data = "\n".join(map(json.dumps, records)) if shape == "ndjson" else json.dumps(records, indent=indent)
     data = (data.replace('"items": [', '"\\u0069tems" : [ ') if escape else data).encode()
     made = json_reader([("id", "int"), ("s", "int"), ("k", "int")], {"format": shape}, array_paths=(ArrayPath("items"), ArrayPath("inner")), on_unmapped="drop")
-    told = made.left_out(data, "f.json")
-    assert told == [f"{count:,} empty array{'s' if count > 1 else ''} '{path}', of which no record is made" for path, count in expected.items() if count]
+    remarks = made.left_out(data, "f.json")
+    assert remarks == [f"{count:,} empty array{'s' if count > 1 else ''} '{path}', of which no record is made" for path, count in expected.items() if count]
 
 
 @examples(100)

@@ -135,9 +135,9 @@ def test_a_member_around_the_records_that_comes_twice_ends_the_file():
 
 def test_deep_values_are_looked_at_too():
     deep = '{"a": 1, "z": ' + '{"k": ' * 400 + '{"q": 1, "q": 2}' + "}" * 400 + "}"
-    ((_, told),) = outcome(reader_of(), deep)
-    assert told.startswith("the member 'z.k.k.")
-    assert told.endswith(".k.q' comes twice")
+    ((_, message),) = outcome(reader_of(), deep)
+    assert message.startswith("the member 'z.k.k.")
+    assert message.endswith(".k.q' comes twice")
 
 
 def test_what_a_dotted_column_or_an_array_is_read_from_counts():

@@ -199,7 +199,7 @@ def test_records_of_few_of_many_columns_are_written_as_others_are(form, rows, de
 
 def test_the_page_has_the_limits():
     page = (ROOT / "docs" / "reference" / "limits.md").read_text(encoding="utf-8")
-    told = {
+    expected = {
         "64 MB | E235": limits.RECORD_BYTES == 64 << 20 and local.EXPANSION_FREE == 64 << 20,
         "8 MB | E235": limits.MARKUP_BYTES == 8 << 20,
         "64 KB": limits.SEGMENT_BYTES == limits.NAME_BYTES == 64 << 10,
@@ -208,4 +208,4 @@ def test_the_page_has_the_limits():
         "200 times": local.EXPANSION == 200,
         "1,000 levels": limits.DEPTH == 1000,
     }
-    assert {text: text in page for text in told} == told == dict.fromkeys(told, True)
+    assert {text: text in page for text in expected} == expected == dict.fromkeys(expected, True)

@@ -72,7 +72,7 @@ def test_an_undeclared_column_does_not_take_a_declared_name():
 
 
 @pytest.mark.parametrize(
-    ("header", "told"),
+    ("header", "message"),
     [
         (b"id, price\n", "'price' (it has ' price')"),
         (b"id,prize\n", "'price' (it has 'prize')"),
@@ -83,10 +83,10 @@ def test_an_undeclared_column_does_not_take_a_declared_name():
         (b"a|b|c\n", "its delimiter seems to be '|'"),
     ],
 )
-def test_the_message_says_what_the_header_has_instead(header, told):
+def test_the_message_says_what_the_header_has_instead(header, message):
     with pytest.raises(InputError) as wrong:
         reader("csv", ID_AND_PRICE).undeclared(header + b"1\n", "f")
-    assert told in str(wrong.value)
+    assert message in str(wrong.value)
 
 
 def test_columns_without_a_header_have_numbers_for_names():

@@ -114,9 +114,9 @@ def test_namings_that_are_refused(naming):
 
 def test_oversize_groups():
     rows = [batch([(1, "a"), (2, "a"), (3, "a"), (4, "b")])]
-    told = []
-    assert len(parts_of(SplitPlan(max_records=2, group_key="grp"), rows, warn=told.append)) == 2
-    assert told == ["a group of 'grp' has more than the limit of one file (part 1)"]
+    warnings = []
+    assert len(parts_of(SplitPlan(max_records=2, group_key="grp"), rows, warn=warnings.append)) == 2
+    assert warnings == ["a group of 'grp' has more than the limit of one file (part 1)"]
     with pytest.raises(OutputError, match="a group of 'grp' has more than the limit"):
         parts_of(SplitPlan(max_records=2, group_key="grp", oversize_group="error"), rows)
     parts_of(SplitPlan(max_records=3, group_key="grp", oversize_group="error"), rows)

@@ -181,8 +181,8 @@ def test_formulas_that_nobody_computed_are_null_and_counted():
     made.save(target)
     data = target.getvalue()
     assert read(data, "id:int v:any", {"header_row": 2}) == [{"id": 1, "v": None}]
-    [told] = reader("id:int v:any", {"header_row": 2}).remarks(data, "f")
-    assert told.startswith("W620: 3 formulas have no value")
+    [remark] = reader("id:int v:any", {"header_row": 2}).remarks(data, "f")
+    assert remark.startswith("W620: 3 formulas have no value")
     assert reader("id:int").remarks(workbook([["id"], [formula("=1", 1)], [formula('=""', "")]]), "f") != ()
     assert reader("id:int").remarks(workbook([["id"], [formula("=1", 1)]]), "f") == ()
 

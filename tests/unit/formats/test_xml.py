@@ -150,8 +150,8 @@ def test_an_error_after_a_run_is_reported_as_by_expat(before, text):
 def test_a_run_that_is_no_utf_8_is_reported_with_its_place():
     data = f"<x>{ROWS}<r><n>1</n></r>".encode() + b"<r><n>\xff</n></r></x>"
     for reader in (xml_reader([]), xml_reader([("n",)])):
-        told = r"f\.xml: line 2001: not well-formed XML: not well-formed \(invalid token\), column 22; text that is not UTF-8 needs an XML declaration that names its encoding"
-        with pytest.raises(InputError, match=told):
+        message = r"f\.xml: line 2001: not well-formed XML: not well-formed \(invalid token\), column 22; text that is not UTF-8 needs an XML declaration that names its encoding"
+        with pytest.raises(InputError, match=message):
             records_of(reader, data, name="f.xml")
 
 
@@ -247,10 +247,10 @@ def test_a_record_with_repeated_children_is_a_reject_with_its_text():
     rows = records_of(xml_reader([("k", "int"), ("l",)]), text)
     assert [row.data["k"] for row in rows] == [None, 2, None]
     first, _, last = (json.loads(row.error) if row.error else None for row in rows)
-    told = "comes more than once: name it in array_paths, or declare a column"
-    assert (first["category"], first["detail"]) == ("malformed_record", f"element 'l' {told} 'l' of type array")
+    advice = "comes more than once: name it in array_paths, or declare a column"
+    assert (first["category"], first["detail"]) == ("malformed_record", f"element 'l' {advice} 'l' of type array")
     assert first["raw"] == "<r><k>1</k><l>a</l><l><m/></l></r>"
-    assert (last["detail"], last["raw"]) == (f"element 'g.h' {told} 'g.h' of type array", "<r><g><h/><h/></g></r>")
+    assert (last["detail"], last["raw"]) == (f"element 'g.h' {advice} 'g.h' of type array", "<r><g><h/><h/></g></r>")
 
 
 @pytest.mark.parametrize("before", ["", ROWS])

@@ -59,8 +59,8 @@ def model(names: list[str], rows: list[dict[str, Any]]) -> bytes:
     """The hash by the specification, value by value."""
     whole = hashlib.sha3_256(b"".join(length(name.encode()) + struct.pack("<Q", 0) for name in names))
     for name in names:
-        _, told, content, _ = COLUMNS[name]
-        whole.update(hashlib.sha3_256(told + b"".join(b"\0" if row[name] is None else content(row[name]) for row in rows)).digest())
+        _, type_bytes, content, _ = COLUMNS[name]
+        whole.update(hashlib.sha3_256(type_bytes + b"".join(b"\0" if row[name] is None else content(row[name]) for row in rows)).digest())
     return whole.digest()
 
 

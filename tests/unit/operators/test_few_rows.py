@@ -61,7 +61,7 @@ def test_the_truth_is_that_of_an_engine(sail: Engine, rows: dict[bytes, Any]) ->
 @on_engines
 @given(rows=live_rows, gone=st.integers(0, 8))
 def test_records_are_tried_again_as_by_an_engine(sail: Engine, rows: dict[bytes, Any], gone: int) -> None:
-    held = live_table({key: told for key, told in rows.items() if told[0][1] is not None})
+    held = live_table({key: images for key, images in rows.items() if images[0][1] is not None})
     bare = truth(Rows(sail, held)).as_table().slice(0, gone)
     delta = bare.append_column("_op", pa.array([1] * bare.num_rows, pa.int8())).append_column("_cause", pa.array(["correction"] * bare.num_rows, pa.string())).select(SCHEMA.names)
     here = readmitting(Rows(sail, delta), Rows(sail, held)).consolidated()

@@ -29,9 +29,9 @@ INPUT = pa.schema(
 )  # fmt: skip
 
 
-def history(columns: str = COLUMNS, **told: Any) -> Operator:
+def history(columns: str = COLUMNS, **settings: Any) -> Operator:
     exclude = ["no", "ended"] if columns == COLUMNS else []
-    return bound("output", {"type": "csv", "path": "out.csv", "exclude": exclude, "history": {"key": ["thing"], **told}}, columns, name="out")
+    return bound("output", {"type": "csv", "path": "out.csv", "exclude": exclude, "history": {"key": ["thing"], **settings}}, columns, name="out")
 
 
 def test_a_late_version_cuts_the_one_before_it(sail: Engine) -> None:
@@ -131,7 +131,7 @@ def step(memory: Memory, before: Mapping[int, Fact], now: Mapping[int, Fact]) ->
         memory.epoch += 1
 
 
-def told(memory: Memory) -> tuple[list[dict[str, Any]], list[bytes]]:
+def live_and_rejected(memory: Memory) -> tuple[list[dict[str, Any]], list[bytes]]:
     """The live rows in the order of the file, and the keys of rejects."""
     assert memory.own is not None
     rows = memory.live_own().on_driver().as_table().sort_by("_key").to_pylist()
@@ -145,7 +145,7 @@ def test_by_event_time(sail: Engine, steps: list[dict[int, Fact]]) -> None:
     memory, before = Memory(sail, history(valid_from="since", deleted="ended")), {}
     for now in steps:
         step(memory, before, now)
-        rows, bad = told(memory)
+        rows, bad = live_and_rejected(memory)
         found = [(row["thing"], row["since"], (row["city"], row["size"]), row["valid_from"], row["valid_to"]) for row in rows]
         assert printed(tuple(found)) == printed(tuple(in_order(by_time(now))))
         assert all(row["is_current"] == (row["valid_to"] is None) for row in rows)
@@ -164,7 +164,7 @@ def test_by_recording(sail: Engine, timed: bool, steps: list[dict[int, Fact]]) -
         step(memory, before, now)
         model.tell(epoch, now)
         found = []
-        for row in told(memory)[0]:
+        for row in live_and_rejected(memory)[0]:
             bounds = (row["valid_from"], row["valid_to"]) if timed else (None, None)
             found.append(((row["thing"], row["since"], (row["city"], row["size"]), *bounds), row[begin], row[end]))
             assert row["is_current"] == (row[end] is None and bounds[1] is None)
@@ -188,7 +188,7 @@ def test_a_change_of_logic_begins_where_a_correction_would(sail: Engine, steps: 
             dated = made.append_column(EPOCH, pa.array([epoch] * made.num_rows, pa.int64()))
             memory.own = pa.concat_tables([memory.own, dated.select(memory.own.column_names).cast(memory.own.schema)])
         model.tell(epoch, now)
-    found = [((row["thing"], row["since"], (row["city"], row["size"]), None, None), row["valid_from"], row["valid_to"]) for row in told(memory)[0]]
+    found = [((row["thing"], row["since"], (row["city"], row["size"]), None, None), row["valid_from"], row["valid_to"]) for row in live_and_rejected(memory)[0]]
     assert printed(tuple(found)) == printed(tuple((row.version, row.begin, row.end) for row in model.in_order()))
 
 

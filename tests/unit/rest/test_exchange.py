@@ -21,8 +21,8 @@ BODY = json.dumps({"items": [1, 2]}).encode()
 LINK = {"strategy": "link_header"}
 
 
-def ends_with(told: str, answer: bytes, **keys):
-    with sending(lambda _: answer) as url, pytest.raises(InputError, match=told):
+def ends_with(message: str, answer: bytes, **keys):
+    with sending(lambda _: answer) as url, pytest.raises(InputError, match=message):
         pulled(url, **{"retries": 0, **keys})
 
 
@@ -62,7 +62,7 @@ def test_what_decompresses_to_nothing_is_counted_as_it_comes():
 
 
 @pytest.mark.parametrize(
-    ("coding", "body", "told"),
+    ("coding", "body", "message"),
     [
         ("gzip, gzip", gzip.compress(gzip.compress(BODY, mtime=0), mtime=0), r"encoded 2 times \(Content-Encoding: gzip, gzip\): one content coding is read"),
         ("gzip\r\nContent-Encoding: gzip", gzip.compress(gzip.compress(BODY, mtime=0), mtime=0), "encoded 2 times"),
@@ -75,8 +75,8 @@ def test_what_decompresses_to_nothing_is_counted_as_it_comes():
         ("gzip", b"", "cut off"),
     ],
 )
-def test_a_body_in_a_coding_that_is_not_gzip(coding, body, told):
-    ends_with(told, answer_of(body, f"Content-Encoding: {coding}\r\n"))
+def test_a_body_in_a_coding_that_is_not_gzip(coding, body, message):
+    ends_with(message, answer_of(body, f"Content-Encoding: {coding}\r\n"))
 
 
 def test_what_is_asked_for_is_gzip():
@@ -182,7 +182,7 @@ def with_token(token: object) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("token", "told"),
+    ("token", "message"),
     [
         ("x" * 70_000, "makes no URL: URL component 'query' too long"),
         ({"x": [1]}, "leads to a map, which is no cursor"),
@@ -190,8 +190,8 @@ def with_token(token: object) -> bytes:
         (True, "leads to true, which is no cursor"),
     ],
 )
-def test_a_cursor_that_is_none(token, told):
-    ends_with(told, with_token(token), pagination=TOKEN)
+def test_a_cursor_that_is_none(token, message):
+    ends_with(message, with_token(token), pagination=TOKEN)
 
 
 @pytest.mark.parametrize(("token", "sent"), [("\0\r\nX: y\U0001f600", b"page=%00%0D%0AX%3A+y%F0%9F%98%80"), (0, b"page=0"), (1.5e300, b"page=1.5e%2B300")])

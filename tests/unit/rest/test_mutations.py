@@ -75,8 +75,8 @@ def survives(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     known = {settings.url: CachedPage(etag='"a"', records=1)} if rnd.random() < 0.3 else {}
     pull = Pull(settings, "<source:s>", lambda body: tuple(reader.lines(body, "<source:s>")), known, pause=lambda _: None)
     began = time.process_time()
-    told, pages = outcome(pull)
-    assert told.startswith("<source:s>: page ") if pages is None else 1 <= len(pages) <= settings.max_pages
+    message, pages = outcome(pull)
+    assert message.startswith("<source:s>: page ") if pages is None else 1 <= len(pages) <= settings.max_pages
     assert all(line and b"\n" not in line for page in pages or () for line in page.lines or ())
     assert pull.size <= settings.max_bytes
     assert time.process_time() - began < 5

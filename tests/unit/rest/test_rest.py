@@ -158,8 +158,8 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("form", "options", "body", "told"), BROKEN)
-def test_a_broken_page_is_reported_with_its_number_and_place(form, options, body, told):
+@pytest.mark.parametrize(("form", "options", "body", "message"), BROKEN)
+def test_a_broken_page_is_reported_with_its_number_and_place(form, options, body, message):
     reader = formats.reader(form, options, ReadPlan(()))
     good = {"json": b"[]", "xml": b"<x/>"}[form]
     answer = lambda asked: Answer(body) if asked.query else Answer(good, headers={"Link": '</rows?at=2>; rel="next"'})  # noqa: E731
@@ -167,7 +167,7 @@ def test_a_broken_page_is_reported_with_its_number_and_place(form, options, body
         pull = Pull(rest(service.url, pagination={"strategy": "link_header"}), "<source:s>", lambda text: tuple(reader.lines(text, "<source:s>")))
         with pytest.raises(InputError) as caught:
             list(pull.pages())
-    assert str(caught.value).startswith(f"<source:s>: {told}")
+    assert str(caught.value).startswith(f"<source:s>: {message}")
 
 
 def test_a_pull_ends_with_its_seconds_and_its_bytes():
@@ -250,7 +250,7 @@ def test_addresses_that_are_public(address):
 
 
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    ("keys", "message"),
     [
         ({"url": "ftp://a/b"}, "http or https"),
         ({"url": "https://me:pw@a/b"}, "credentials belong to auth"),
@@ -258,13 +258,13 @@ def test_addresses_that_are_public(address):
         ({"auth": {"scheme": "header", "name": "a b", "value": "x"}}, "name"),
     ],
 )
-def test_settings_that_are_none(keys, told):
-    with pytest.raises(ValidationError, match=told):
+def test_settings_that_are_none(keys, message):
+    with pytest.raises(ValidationError, match=message):
         rest(**{"url": "http://127.0.0.1", **keys})
 
 
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    ("keys", "wanted"),
     [
         ({"allow_http": False}, "not encrypted"),
         ({"pagination": {"strategy": "offset"}}, "needs limit"),
@@ -274,9 +274,9 @@ def test_settings_that_are_none(keys, told):
         ({"auth": {"scheme": "none", "token": "x"}}, "takes no token"),
     ],
 )
-def test_settings_that_do_not_go_together(keys, told):
+def test_settings_that_do_not_go_together(keys, wanted):
     ((_, message),) = rest(**{"url": "http://127.0.0.1", **keys}).misfits()
-    assert told in message
+    assert wanted in message
 
 
 # Cached records
@@ -392,8 +392,8 @@ def test_pages_of_xml(tmp_path):
         assert [row["id"] + "=" + row["total"] for row in folder.rows("out.csv")] == ["0=0.5", "1=1.5", "2=2.5"]
 
 
-@pytest.mark.parametrize(("answer", "told"), [(Answer(b"{"), "not valid JSON"), (Answer(status=404), "404 Not Found"), (Answer(b"[]"), "no object")])
-def test_a_service_that_fails_changes_nothing(tmp_path, answer, told):
+@pytest.mark.parametrize(("answer", "message"), [(Answer(b"{"), "not valid JSON"), (Answer(status=404), "404 Not Found"), (Answer(b"[]"), "no object")])
+def test_a_service_that_fails_changes_nothing(tmp_path, answer, message):
     current = [page([{"id": 1, "total": 1}])]
     with serving(lambda _: current[0]) as service:
         folder = of_service(tmp_path, service.url, "json", "{format: object, record_path: items}")
@@ -403,7 +403,7 @@ def test_a_service_that_fails_changes_nothing(tmp_path, answer, told):
         with standing_in(tmp_path):
             code, _, error = command("run", "pipeline.yaml")
         assert (code, folder.text("out.csv")) == (4, before)
-        assert told in error
+        assert message in error
         assert "<source:orders>" in error
 
 
@@ -421,9 +421,9 @@ def test_a_run_warns_of_what_lies_beyond_its_limits(tmp_path):
         folder = of_service(tmp_path, service.url, "json", "{format: object, record_path: items}")
         folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("max_pages: 9", "max_pages: 2"))
         with standing_in(folder.path):
-            code, _, told = command("run", "pipeline.yaml", "--engine", "sail", "--quiet")
+            code, _, stderr = command("run", "pipeline.yaml", "--engine", "sail", "--quiet")
         assert (code, folder.text("out.csv").count("\n")) == (0, 3)
-        assert told == "warning: source 'orders': the service has more than max_pages (2) lets through: what lies beyond was not read\n"
+        assert stderr == "warning: source 'orders': the service has more than max_pages (2) lets through: what lies beyond was not read\n"
 
 
 def test_a_plan_asks_nothing_and_says_so(tmp_path):
@@ -448,12 +448,12 @@ def test_a_token_that_changes_is_no_change_of_logic(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("transport", "told"),
+    ("transport", "message"),
     [("{kind: ftp}", "'transport': kind must be 'file' or 'rest', not 'ftp'"), ("{url: https://a.b, max_pages: 1}", "missing key 'kind' in 'transport'"), ("ftp", "must be 'file' or a map")],
 )
-def test_a_transport_of_another_kind_is_reported_once(tmp_path, transport, told):
+def test_a_transport_of_another_kind_is_reported_once(tmp_path, transport, message):
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", f"pipeline: {{name: p}}\nnodes:\n  - {{type: source, name: s, config: {{name: s, type: json, transport: {transport}, schema: [{{name: a, type: int}}]}}}}\n")
     with standing_in(folder.path):
         code, _, error = command("check", "pipeline.yaml")
-    assert (code, told in error, error.count("error[")) == (1, True, 1)
+    assert (code, message in error, error.count("error[")) == (1, True, 1)

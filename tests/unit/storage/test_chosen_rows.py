@@ -47,7 +47,7 @@ def all_rows(history: list[list[Record]]) -> list[Record]:
     return [{"_epoch": epoch, **row} for epoch, rows in enumerate(history, 1) for row in rows]
 
 
-def told(rows: Any) -> list[str]:
+def texts(rows: Any) -> list[str]:
     return sorted(str(sorted((name, value) for name, value in row.items() if name != "_cause")) for row in rows)
 
 
@@ -57,7 +57,7 @@ def test_rows_with_one_of_some_values(history: list[list[Record]], values: set[b
     wanted = values | {row["_key"] for rows in history for row in rows[::3]}
     with TemporaryDirectory() as place:
         found = table_of(place, history, ordered=ordered).chosen_arrow(InValues("_key", sorted(wanted)), at)
-    assert told(found.to_pylist()) == told(row for row in all_rows(history) if row["_epoch"] <= at and row["_key"] in wanted)
+    assert texts(found.to_pylist()) == texts(row for row in all_rows(history) if row["_epoch"] <= at and row["_key"] in wanted)
 
 
 def test_files_beyond_the_values_are_not_read() -> None:
@@ -78,10 +78,10 @@ def test_rows_in_ranges(history: list[list[Record]], ends: set[bytes], ordered: 
         if most % 2 == 0:
             patch.setattr(TableFiles, "place", lambda _files, _file: None)
         table = table_of(place, history, ordered=ordered)
-        found = told(table.ranges_arrow(ranges, at).to_pylist())
-        assert found == told(table.chosen_arrow(InRanges("_key", ranges), at).to_pylist())
+        found = texts(table.ranges_arrow(ranges, at).to_pylist())
+        assert found == texts(table.chosen_arrow(InRanges("_key", ranges), at).to_pylist())
     wanted = [row for row in all_rows(history) if row["_epoch"] <= at and any(low <= row["_key"] < high for low, high in ranges)]
-    assert found == told(wanted)
+    assert found == texts(wanted)
 
 
 @examples(60, 12)
@@ -92,7 +92,7 @@ def test_rows_in_spans(history: list[list[Record]], spans: list[tuple[str, int, 
     with TemporaryDirectory() as place:
         found = table_of(place, history).chosen_arrow(InSpans(files))
     inside = [row for row in all_rows(history) if any((row["_file"], row["_epoch"]) == (file, epoch) and first <= row["_row"] <= first + more for file, epoch, first, more in spans)]
-    assert told(found.to_pylist()) == told(inside)
+    assert texts(found.to_pylist()) == texts(inside)
 
 
 @examples(60, 12)
@@ -104,9 +104,9 @@ def test_some_rows_fold_as_all_do(history: list[list[Record]], places: set[int])
     everything = pa.Table.from_pylist(rows, pa.schema([(name, kinds.get(name, pa.string())) for name in rows[0]]))
     some = everything.take(pa.array([at for at in sorted(places) if at < len(rows)], pa.int64()))
     taken = everything.filter(pa.array([row["_op"] in (1, 2) for row in rows])).select(["_key", "_epoch"])
-    live = told(fold(everything).to_pylist())
-    assert told(remaining(everything, taken).to_pylist()) == live
-    assert set(told(remaining(some, taken).to_pylist())) <= set(live)
+    live = texts(fold(everything).to_pylist())
+    assert texts(remaining(everything, taken).to_pylist()) == live
+    assert set(texts(remaining(some, taken).to_pylist())) <= set(live)
 
 
 def test_columns_that_came_later_and_times(engine: Engine, tmp_path: Path) -> None:
@@ -134,10 +134,10 @@ def test_a_damaged_file_is_a_failure_of_storage(tmp_path: Path) -> None:
 @examples(30, 8)
 @given(st.lists(st.lists(st.tuples(st.none() | st.just("e"), st.none() | st.just("f")), min_size=1, max_size=4), min_size=1, max_size=3))
 def test_a_column_is_blank_where_no_row_has_a_value(history: list[list[tuple[str | None, str | None]]]) -> None:
-    told = [[{"_op": 0, "_key": b"k", "_cause": "x", "_error": error, "_file": file, "_row": 1} for error, file in rows] for rows in history]
+    op_rows = [[{"_op": 0, "_key": b"k", "_cause": "x", "_error": error, "_file": file, "_row": 1} for error, file in rows] for rows in history]
     with TemporaryDirectory() as place:
-        found = table_of(place, told).blank(["_error", "_file", "_row"])
-    assert found == {name for name in ("_error", "_file", "_row") if all(row[name] is None for rows in told for row in rows)}
+        found = table_of(place, op_rows).blank(["_error", "_file", "_row"])
+    assert found == {name for name in ("_error", "_file", "_row") if all(row[name] is None for rows in op_rows for row in rows)}
 
 
 def test_columns_that_tasks_wrote_are_blank_where_no_row_has_a_value(engine: Engine, tmp_path: Path) -> None:

@@ -78,18 +78,18 @@ def test_another_process_holds_it(state: State) -> None:
 
 
 def test_a_waiting_run_gets_the_claim_and_hears_of_the_owner_once(state: State) -> None:
-    told: list[Owner | None] = []
+    owners: list[Owner | None] = []
     with other_process(state) as process:
 
         def let_go(owner: Owner | None) -> None:
-            told.append(owner)
+            owners.append(owner)
             assert process.stdin is not None
             process.stdin.write("\n")
             process.stdin.flush()
 
         with claim(state, "mine", wait=True, waiting=let_go) as held:
             assert held.taken_from is None
-    assert [owner.pid for owner in told if owner] == [process.pid]
+    assert [owner.pid for owner in owners if owner] == [process.pid]
 
 
 def test_a_dead_owner_is_followed(state: State) -> None:

@@ -64,7 +64,7 @@ def rows(which: int, values: int | None) -> pa.Table:
     return pa.table({"_op": pa.array([0] * count, pa.int8()), "_key": keys, **columns})
 
 
-def told(table: pa.Table) -> list[str]:
+def values_in(table: pa.Table) -> list[str]:
     """Return the values of each case, in order."""
     found = table.sort_by([("_epoch", "ascending"), ("_key", "ascending")])
     return [repr(found.column(f"v{at}").to_pylist()) for at in range(len(CASES))]
@@ -78,13 +78,13 @@ def test_values_are_read_in_the_type_that_the_column_has_now(engine: Engine, tmp
     ChangelogTable(str(tmp_path / "t"), rows(0, 1).schema).append(rows(0, 1), 1)
     table = ChangelogTable(str(tmp_path / "t"), rows(2, None).schema)
     wanted = [padded(after) for _, _, _, after in CASES]
-    assert told(table.read_arrow()) == wanted
-    assert told(engine.to_arrow(table.read(engine))) == wanted
+    assert values_in(table.read_arrow()) == wanted
+    assert values_in(engine.to_arrow(table.read(engine))) == wanted
     table.append(rows(2, 3), 2)
     twice = [padded(after, after) for _, _, _, after in CASES]
-    assert told(table.read_arrow()) == twice
-    assert told(engine.to_arrow(table.read(engine))) == twice
+    assert values_in(table.read_arrow()) == twice
+    assert values_in(engine.to_arrow(table.read(engine))) == twice
     before = [padded(values) for _, values, _, _ in CASES]
     again = ChangelogTable(str(tmp_path / "t"), rows(0, None).schema)
-    assert told(again.read_arrow(at=1)) == before
-    assert told(engine.to_arrow(again.read(engine, at=1))) == before
+    assert values_in(again.read_arrow(at=1)) == before
+    assert values_in(engine.to_arrow(again.read(engine, at=1))) == before

@@ -307,24 +307,24 @@ def test_settings_for_few_rows_last_as_long_as_their_work(engine: Engine) -> Non
 
 
 def test_the_environment_of_sail() -> None:
-    told = server_settings(EngineChoice("sail", memory=1 << 30, threads=2, spill=Path("/spill")))
-    assert told["RUST_LOG"] == "off"
-    assert told["SAIL_EXECUTION__DEFAULT_PARALLELISM"] == "2"
-    assert told["SAIL_RUNTIME__MEMORY_POOL__FAIR__MAX_SIZE"] == str(1 << 30)
-    assert told["SAIL_RUNTIME__TEMPORARY_FILES__PATHS"] == '["/spill"]'
+    settings = server_settings(EngineChoice("sail", memory=1 << 30, threads=2, spill=Path("/spill")))
+    assert settings["RUST_LOG"] == "off"
+    assert settings["SAIL_EXECUTION__DEFAULT_PARALLELISM"] == "2"
+    assert settings["SAIL_RUNTIME__MEMORY_POOL__FAIR__MAX_SIZE"] == str(1 << 30)
+    assert settings["SAIL_RUNTIME__TEMPORARY_FILES__PATHS"] == '["/spill"]'
 
 
 @pytest.mark.parametrize(
     ("master", "local"), [("local", True), ("local[*]", True), ("local-cluster[2,1,1024]", False), ("spark://h:7077", False)]
 )
 def test_the_settings_of_spark(tmp_path: Path, master: str, local: bool) -> None:
-    told = spark_settings(EngineChoice("spark", master=master, memory=3 << 30), [Path("/j/a.jar"), Path("/j/b.jar")], ("-Xtest",), tmp_path)
+    settings = spark_settings(EngineChoice("spark", master=master, memory=3 << 30), [Path("/j/a.jar"), Path("/j/b.jar")], ("-Xtest",), tmp_path)
     assert is_local_master(master) == local
-    assert told["spark.driver.memory"] == "3072m"
-    assert "-Xtest" in told["spark.driver.extraJavaOptions"]
+    assert settings["spark.driver.memory"] == "3072m"
+    assert "-Xtest" in settings["spark.driver.extraJavaOptions"]
     where, other = ("spark.driver.extraClassPath", "spark.jars") if local else ("spark.jars", "spark.driver.extraClassPath")
-    assert set(told[where].replace(":", ",").split(",")) == {"/j/a.jar", "/j/b.jar"}
-    assert other not in told
+    assert set(settings[where].replace(":", ",").split(",")) == {"/j/a.jar", "/j/b.jar"}
+    assert other not in settings
 
 
 @pytest.mark.parametrize(("master", "quick"), [(None, True), ("local[2]", True), ("spark://h:7077", False)])
@@ -498,7 +498,7 @@ def test_a_session_of_the_process_is_shared_and_outlives_the_engine(tmp_path: Pa
     assert answer.stdout.endswith("3\n"), answer.stderr
 
 
-def told_to_all() -> list[bytes]:
+def world_readable() -> list[bytes]:
     """Return the command lines of this process's descendants, which every user can read."""
     processes, lines = [str(os.getpid())], []
     while processes:
@@ -522,7 +522,7 @@ def test_nobody_else_may_use_the_driver_of_a_run() -> None:
     builder = own.session.client._builder  # type: ignore[attr-defined]  # pyspark does not say
     port = builder.endpoint.rpartition(":")[2]
     assert builder.token
-    assert builder.token.encode() not in b"".join(told_to_all())
+    assert builder.token.encode() not in b"".join(world_readable())
     for token in ("", ";token=guessed"):
         with pytest.raises((PySparkException, OSError)):
             open_connect(f"sc://localhost:{port}/{token}")

@@ -32,8 +32,8 @@ OTHERS: dict[str, Any] = {"epoch": 99, "exit_code": 4, "started": START - timede
 
 
 def entry(epoch: int, **changes: Any) -> Entry:
-    told = {"tables": {"changelog/orders": epoch}, "nodes": {"orders": {"+A": epoch}}, "sources": {"orders": {"cursor": 41}}}
-    return replace(Entry(epoch, f"run {epoch}", "batch", START, START + timedelta(seconds=1), 0, **told), **changes)
+    members = {"tables": {"changelog/orders": epoch}, "nodes": {"orders": {"+A": epoch}}, "sources": {"orders": {"cursor": 41}}}
+    return replace(Entry(epoch, f"run {epoch}", "batch", START, START + timedelta(seconds=1), 0, **members), **changes)
 
 
 def chain(length: int) -> list[Entry]:

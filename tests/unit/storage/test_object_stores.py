@@ -65,8 +65,8 @@ def test_a_command_says_what_is_missing_and_ends_with_4(tmp_path: Path, monkeypa
         "  - { type: source, name: rows, config: { name: rows, type: csv, path: rows.csv, schema: [{ name: id, type: int }] } }\n"
         "  - { type: output, name: out, input: rows, config: { name: out, type: csv, path: out.csv } }\n",
     )
-    code, _, told = command(name, str(tmp_path / "pipeline.yaml"), *rest, "--state", "s3://bucket/state")
-    assert (code, "set AWS_ALLOW_HTTP=true" in told) == (4, True), told
+    code, _, stderr = command(name, str(tmp_path / "pipeline.yaml"), *rest, "--state", "s3://bucket/state")
+    assert (code, "set AWS_ALLOW_HTTP=true" in stderr) == (4, True), stderr
 
 
 def test_spark_without_the_jar_for_s3_is_not_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -109,8 +109,8 @@ def test_an_engine_without_jars_for_s3_is_known_by_what_it_says(said: str, means
 
 
 def test_addresses_lose_their_queries() -> None:
-    told = "Error performing GET https://store/b/x?X-Amz-Signature=abc&y=1 in 3 s, then http://store/c?z"
-    assert first_line(OSError(told)) == "Error performing GET https://store/b/x in 3 s, then http://store/c"
+    text = "Error performing GET https://store/b/x?X-Amz-Signature=abc&y=1 in 3 s, then http://store/c?z"
+    assert first_line(OSError(text)) == "Error performing GET https://store/b/x in 3 s, then http://store/c"
 
 
 OURS = {"spark.jars": "/e/delta.jar", "spark.driver.extraClassPath": "/e/delta.jar", "spark.master": "local"}

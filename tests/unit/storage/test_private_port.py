@@ -27,12 +27,12 @@ try:
     one.connect(("127.0.0.1", port))
     print("connected", flush=True)
     one.sendall(b"PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n" + bytes.fromhex("000000040000000000"))
-    told = b""
-    while heard not in told:
+    received = b""
+    while heard not in received:
         part = one.recv(4096)
         if not part:
             sys.exit("hung up")
-        told += part
+        received += part
     print("heard")
 except TimeoutError:
     print("silence")
@@ -82,8 +82,8 @@ def test_a_connection_during_the_start_is_not_heard_and_closed(server: SparkConn
         port.connect(channel)
         grpc.channel_ready_future(channel).result(timeout=30)
         assert attack(server.listening_address[1]) == ["silence"]
-    told = early.communicate()[0]
-    assert "heard" not in told
+    output = early.communicate()[0]
+    assert "heard" not in output
     assert early.returncode
 
 

@@ -41,7 +41,7 @@ row = st.tuples(
 bags = st.lists(row, max_size=8)
 
 
-def told(one: Row) -> tuple[str, ...]:
+def as_texts(one: Row) -> tuple[str, ...]:
     """Return a row as text, where -0.0 differs from 0.0 and NaN equals NaN."""
     return tuple(value.isoformat() if isinstance(value, dt.datetime) else repr(value) for value in one)
 
@@ -52,7 +52,7 @@ def arrow(rows: list[Row]) -> pa.Table:
 
 def content(place: Path) -> Counter[tuple[str, ...]]:
     found = pa.table(DeltaTable(str(place)).scan()).to_pylist()
-    return Counter(told(tuple(one.values())) for one in found)
+    return Counter(as_texts(tuple(one.values())) for one in found)
 
 
 def laid_out(place: Path, files: list[list[Row]], configuration: dict[str, str] | None = None) -> PublishedTable:
@@ -64,8 +64,8 @@ def laid_out(place: Path, files: list[list[Row]], configuration: dict[str, str] 
 
 def split(rows: list[Row]) -> tuple[pa.Table, pl.Series]:
     """Return distinct rows with their numbers of copies."""
-    counts = Counter(map(told, rows))
-    images = {told(one): one for one in rows}
+    counts = Counter(map(as_texts, rows))
+    images = {as_texts(one): one for one in rows}
     return arrow([images[text] for text in counts]), pl.Series(list(counts.values()), dtype=pl.Int64)
 
 
@@ -79,7 +79,7 @@ def test_rows_leave_in_the_given_number_of_copies(configuration: dict[str, str] 
     with tempfile.TemporaryDirectory() as place:
         table = laid_out(Path(place), files, configuration)
         assert table.merge(*split(gone), arrow(came), "mark")
-        assert content(Path(place)) == Counter(map(told, standing)) - Counter(map(told, gone)) + Counter(map(told, came))
+        assert content(Path(place)) == Counter(map(as_texts, standing)) - Counter(map(as_texts, gone)) + Counter(map(as_texts, came))
         assert table.mark() == "mark"
 
 
@@ -91,7 +91,7 @@ def test_nothing_is_done_where_a_row_that_is_to_go_is_not_there_as_often(tmp_pat
     assert not table.merge(arrow([one]), pl.Series([3]), arrow([one]), "mark")
     assert not table.merge(arrow([(1, "a", 0.0, DAY, MOMENT, True)]), pl.Series([1]), arrow([]), "mark")
     assert DeltaTable(tmp_path / "t").version() == before
-    assert content(tmp_path / "t") == {told(one): 2}
+    assert content(tmp_path / "t") == {as_texts(one): 2}
 
 
 def by_number(first: int, last: int, x: float = 1.5) -> list[Row]:
@@ -131,7 +131,7 @@ def test_many_small_files_become_few_and_the_mark_stays(tmp_path: Path) -> None:
         assert table.mark() == PublishedTable(str(tmp_path / "t")).mark() == str(number)
         files.append(len(paths(tmp_path / "t")))
     assert max(files) <= 21
-    assert content(tmp_path / "t") == Counter(map(told, by_number(0, 30)))
+    assert content(tmp_path / "t") == Counter(map(as_texts, by_number(0, 30)))
 
 
 def test_a_commit_fails_where_another_came_in_between(tmp_path: Path) -> None:

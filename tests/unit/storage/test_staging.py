@@ -42,9 +42,9 @@ def test_a_copy_has_the_bytes_a_manifest_and_no_reader_but_its_owner(source, fol
     assert one.local(source) == copy
     assert copy.read_bytes() == source.read_bytes()
     names = one.settings.names(source)
-    told = json.loads(names.manifest.read_text())
-    assert (told["path"], told["size"], told["mtime_ns"]) == (str(source), source.stat().st_size, source.stat().st_mtime_ns)
-    assert told["blake3"] == blake3(source.read_bytes()).hexdigest()
+    manifest = json.loads(names.manifest.read_text())
+    assert (manifest["path"], manifest["size"], manifest["mtime_ns"]) == (str(source), source.stat().st_size, source.stat().st_mtime_ns)
+    assert manifest["blake3"] == blake3(source.read_bytes()).hexdigest()
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
 
 

@@ -212,7 +212,7 @@ def test_a_value_that_is_not_there_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "told"),
+    ("table", "message"),
     [
         ('url = "s3://b"\nsecret_access_key = "plain"', "'secret_access_key' of connection 'lake' must be env:NAME or file:PATH"),
         ('url = "s3://b"\naccount_key = "env:A"', "connection 'lake' has no 'account_key'"),
@@ -220,12 +220,12 @@ def test_a_value_that_is_not_there_is_named() -> None:
         ('url = "az://b"\npassword = "env:A"', "connection 'lake' has no 'password'"),
     ],
 )
-def test_settings_that_do_not_go_together(tmp_path: Path, table: str, told: str) -> None:
+def test_settings_that_do_not_go_together(tmp_path: Path, table: str, message: str) -> None:
     file = tmp_path / "errata.toml"
     file.write_text(f"[connections.lake]\n{table}\n")
     with pytest.raises(PipelineErrors) as wrong:
         read_workspace(file)
-    assert told in wrong.value.diagnostics[0].message
+    assert message in wrong.value.diagnostics[0].message
     assert wrong.value.diagnostics[0].code == "CFG-004"
     assert "plain" not in str(wrong.value.diagnostics)
 
@@ -251,8 +251,8 @@ def test_check_says_what_is_wrong_with_a_place(tmp_path: Path, table: str, path:
         "  - { type: source, name: rows, config: { name: rows, type: csv, path: in.csv, schema: [{ name: id, type: int }] } }\n"
         f'  - {{ type: output, name: out, input: rows, config: {{ name: out, type: csv, path: "{path}" }} }}\n',
     )
-    exit_code, _, told = command("check", str(tmp_path / "pipeline.yaml"))
-    assert (exit_code, f"error[{code}]" in told) == (1, True), told
+    exit_code, _, stderr = command("check", str(tmp_path / "pipeline.yaml"))
+    assert (exit_code, f"error[{code}]" in stderr) == (1, True), stderr
 
 
 def test_a_library_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ def rows_made(engine: Engine) -> Rows:
     return Rows(engine, frame=made_by.frame(from_arrow_schema(SCHEMA)), made_by=made_by).without("_row")
 
 
-def told(table: ChangelogTable) -> tuple[object, ...]:
+def facts(table: ChangelogTable) -> tuple[object, ...]:
     rows = table.read_arrow().sort_by([("_epoch", "ascending"), ("_key", "ascending")])
     return rows.to_pylist(), table.statistics.counts(2), table.statistics.rejected_rows(), table.statistics.accepted_counts(1), table.statistics.accepted_counts(2), table.statistics.retractions()
 
@@ -52,7 +52,7 @@ def test_tables_are_alike(engine: Engine, tmp_path: Path) -> None:
     assert rows.content is rows.made_by
     whole = pa.concat_tables([rows_of(0, 20), rows_of(40, 33), rows_of(200, 1)]).drop_columns(["_row"])
     assert one.append(rows.content, 2).rows == other.append(whole, 2).rows == 54
-    assert told(one) == told(other)
+    assert facts(one) == facts(other)
     assert one.statistics.counts(2)[Op.APPEND] == 54
     assert engine.to_arrow(one.read(engine, epochs=(2, 2))).num_rows == 54
 

@@ -49,27 +49,27 @@ def server_that_hangs_up() -> Iterator[str]:
 def test_a_server_that_gives_no_answer_is_awaited_for_some_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("storage.engines.waiting.REPORT_SECONDS", 0.0)
     monkeypatch.setattr("storage.engines.spark.remote.is_loopback", lambda host: False)
-    told: list[str] = []
+    messages: list[str] = []
     with server_that_hangs_up() as url:
         engine = RemoteSpark(url, 0.2)
-        engine.tell = told.append
+        engine.tell = messages.append
         with pytest.raises(EngineUnavailable, match=f"the Spark Connect server at {url} gave no answer for 0 s") as caught:
             _ = engine.session
     assert caught.value.again
-    assert told[0] == f"waiting for the Spark Connect server at {url}, 0 s"
+    assert messages[0] == f"waiting for the Spark Connect server at {url}, 0 s"
 
 
 def test_a_wait_is_reported_from_time_to_time_and_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, told = [1000.0], list[str]()
+    now, messages = [1000.0], list[str]()
     monkeypatch.setattr("storage.engines.waiting.monotonic", lambda: now[0])
-    waiting = Waiting("executors of spark://here", 60, told.append)
+    waiting = Waiting("executors of spark://here", 60, messages.append)
 
     def waited(seconds: float) -> bool:
         now[0] += seconds
         return waiting.goes_on()
 
     assert [waited(seconds) for seconds in (0, 10, 10, 19, 1, 20)] == [True, True, True, True, True, False]
-    assert told == [f"waiting for executors of spark://here, {seconds} s" for seconds in (20, 40, 60)]
+    assert messages == [f"waiting for executors of spark://here, {seconds} s" for seconds in (20, 40, 60)]
     waiting.over()
     assert waited(1)
 
@@ -86,9 +86,9 @@ def test_a_cluster_without_workers_ends_a_run_and_the_next_one_is_right(tmp_path
     folder.write("rows.csv", "id\n" + "".join(f"{id}\n" for id in range(20_000)))
     with cluster(tmp_path / "cluster", workers=0) as empty:
         url = empty.url
-        code, _, told = command("run", str(tmp_path / "pipeline.yaml"), "--engine", "spark", "--master", url, "--engine-wait", "3")
+        code, _, stderr = command("run", str(tmp_path / "pipeline.yaml"), "--engine", "spark", "--master", url, "--engine-wait", "3")
     assert code == 4
-    assert f"waiting for executors of {url}, 1 s" in told
-    assert f"no executor of {url} took work for 3 s" in told
+    assert f"waiting for executors of {url}, 1 s" in stderr
+    assert f"no executor of {url} took work for 3 s" in stderr
     assert folder.run().exit_code == 0
     assert len(folder.rows("out.csv")) == 20_000
