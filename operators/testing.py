@@ -136,7 +136,7 @@ class Memory:
     @property
     def values(self) -> RunValues:
         """No system variables but the epoch."""
-        return RunValues(epoch=self.epoch)
+        return RunValues(epoch=self.epoch, in_tasks=self.first and self.engine.python_is_near)
 
     @property
     def first(self) -> bool:

@@ -9,7 +9,7 @@ Where the range of all values is known (`changelog.exact.ranges`), partitions sh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -45,6 +45,8 @@ def shared_unit(values: ValueRange) -> int | None:
 class WindowSum:
     """The sum, or the `mean`, of a double column over the window frame of each row.
 
+    Add the columns of `parts` to the rows, replace the columns `added` by their sums over the frame of each row, then add the columns of `results`.
+
     Args:
         name: Column of the result, null over no values. Other columns have this name as a prefix.
         value: Column of the values.
@@ -66,21 +68,33 @@ class WindowSum:
         """Whether the results are not exact, because a row's value is outside the sums, or its partition has too many rows."""
         return self._of("outside") if self.unit is None else F.lit(False)
 
-    def layers(self) -> Iterator[Mapping[str, Column]]:
-        """Yield the columns to add to the rows, layer by layer; each layer reads the ones before it."""
+    @property
+    def added(self) -> tuple[str, ...]:
+        """Return the bigint columns whose sums are needed."""
+        parts = _PARTS if self.unit is None else _PARTS[1:]
+        return tuple(map(self._of_name, (*parts, *(("count",) if self.mean else ()))))
+
+    def parts(self) -> Iterator[Mapping[str, Column]]:
+        """Yield the columns that come ahead of the sums, layer by layer; each layer reads the ones before it."""
+        names = _PARTS if self.unit is None else _PARTS[1:]
         if self.unit is None:
             yield from self._parts()
-            yield self._added(_PARTS, odd=F.sum(self._of("odd")).over(self.rows))
-            yield from self._carried()
-            if self.mean:
-                yield from self._quotient()
-            total = F.when(self._of("odd") == 0.0, self._exact(*(_power(half(self._of("unit"), F.lit(0))) for half in (F.least, F.greatest)))).otherwise(self._of("odd"))
+            yield self._named(odd=F.sum(self._of("odd")).over(self.rows))
         else:
             yield from self._halves(self.unit)
-            yield self._added(("middle", "low"), high=F.lit(0).cast("bigint"))
-            yield from self._carried()
-            if self.mean:
-                yield from self._quotient()
+        counted = {"count": F.when(column(self.value).isNotNull(), 1).otherwise(0).cast("bigint")} if self.mean else {}
+        yield self._named(**{part: self._of(part).cast("bigint") for part in names}, **counted)
+
+    def results(self) -> Iterator[Mapping[str, Column]]:
+        """Yield the columns that come behind the sums, layer by layer."""
+        if self.unit is not None:
+            yield self._named(high=F.lit(0).cast("bigint"))
+        yield from self._carried()
+        if self.mean:
+            yield from self._quotient()
+        if self.unit is None:
+            total = F.when(self._of("odd") == 0.0, self._exact(*(_power(half(self._of("unit"), F.lit(0))) for half in (F.least, F.greatest)))).otherwise(self._of("odd"))
+        else:
             total = self._exact(*(F.lit(2.0 ** half(self.unit, 0)) for half in (min, max)))
         yield {self.name: F.when(self._of("low").isNotNull(), total)}
 
@@ -112,12 +126,6 @@ class WindowSum:
         yield self._named(scaled=column(self.value) * 2.0**-unit)
         yield self._named(middle=F.rint(self._of("scaled") / float(_BASE)))
         yield self._named(low=self._of("scaled") - self._of("middle") * float(_BASE))
-
-    def _added(self, parts: Sequence[str], **others: Column) -> Mapping[str, Column]:
-        return self._named(**{part: F.sum(self._of(part).cast("bigint")).over(self.rows) for part in parts}, **others, **self._counted())
-
-    def _counted(self) -> dict[str, Column]:
-        return {"count": F.count(column(self.value)).over(self.rows)} if self.mean else {}
 
     def _carried(self) -> Iterator[Mapping[str, Column]]:
         """Yield the parts with -2**35 <= part < 2**35, except the highest."""

@@ -33,7 +33,14 @@ class NodeContext:
     @property
     def values(self) -> RunValues:
         """System variables as the node's programs read them."""
-        return replace(self.run.values_of(self.node), settle=lambda frame: self.materialized(frame).as_frame())
+        return replace(self.run.values_of(self.node), settle=lambda frame: self.materialized(frame).as_frame(), in_tasks=self._in_tasks)
+
+    @property
+    def _in_tasks(self) -> bool:
+        if not (self.first or self.whole) or not self.run.engine.python_is_near:
+            return False
+        bounds = [self.live_rows(index) for index in range(len(self.node.inputs))]
+        return all(bound is not None and bound <= self.limits.sorted_rows for bound in bounds)
 
     @property
     def first(self) -> bool:

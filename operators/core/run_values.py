@@ -113,6 +113,7 @@ class RunValues:
         own: Values that single nodes see, by node.
         settle: Computes a small frame once, so that the plan built on it stays small.
         epoch: The number of the run's epoch; 0 outside of a run.
+        in_tasks: Whether all rows are computed, and tasks of the engine may hold them in Python, because that is near and the rows are not too many.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -120,6 +121,7 @@ class RunValues:
     own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     settle: Callable[[DataFrame], DataFrame] = field(default=_unchanged, compare=False)
     epoch: int = 0
+    in_tasks: bool = False
 
     def of(self, node: str) -> RunValues:
         """The values that a node sees."""

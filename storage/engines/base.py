@@ -145,6 +145,11 @@ class Engine(ABC):
         for row in mapped(frame, work, "blob binary").toLocalIterator():
             yield bytes(row["blob"])
 
+    @property
+    def python_is_near(self) -> bool:
+        """Whether tasks give Python their rows without a copy, and memory has no limit that the engine keeps by spilling."""
+        return False
+
     @contextmanager
     def sized(self, rows: int | None) -> Iterator[None]:
         """Set the engine up for tables of at most `rows` rows, for the body of a `with`. None: unknown."""

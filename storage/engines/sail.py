@@ -49,6 +49,11 @@ class Sail(Engine):
         """Sail does not count jobs."""
         return None
 
+    @property
+    def python_is_near(self) -> bool:
+        """Tasks run Python in this process. A limit of memory is one for Sail's own sorts."""
+        return self._choice.memory is None
+
     def from_arrow(self, table: "pa.Table") -> "DataFrame":
         """Return a DataFrame of an Arrow table's rows. Large tables go by way of a file, because Sail takes a table in a single message."""
         large = frame_from_file(lambda: self.session, table, self._choice.spill) if table.nbytes > MESSAGE_BYTES else None

@@ -27,6 +27,7 @@ from operators.aggregate.decimal_accumulators import DecimalTotal
 from operators.aggregate.group_functions import first_true
 from operators.core.operator import INEXACT_SUM
 from operators.transform.window.python_functions import SUMS, with_listed
+from operators.transform.window.running_totals import with_running_totals
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -134,21 +135,30 @@ class Frames:
         return self._ordered().rowsBetween(Window.unboundedPreceding, Window.currentRow)
 
 
-def windowed(frame: DataFrame, uses: Sequence[WindowUse], frames: Frames, *, wide: bool = False) -> DataFrame:
+def windowed(frame: DataFrame, uses: Sequence[WindowUse], frames: Frames, *, wide: bool = False, in_tasks: bool = False) -> DataFrame:
     """The frame with the result column of each call and `WRONG`.
 
     In: rows with `_key`, `PART`, the order fields and the calls' argument columns. `wide`: sums met values that columns cannot add up exactly, so Python does.
+    `in_tasks`: tasks may hold all rows in Python.
     """
     listed = [use for use in uses if is_listed(use, wide=wide)]
     direct = [use for use in uses if use not in listed]
     sums = _sums(frame, [use for use in direct if use.function.name in SUMS], frames)
     native = {use.column: _NATIVE[use.function.name](use, frames) for use in direct if use.function.name not in SUMS}
     done = frame.withColumns(native) if native else frame
-    for layer in zip_longest(*(one.layers() for one in sums), fillvalue={}):
-        done = done.withColumns(dict(chain.from_iterable(columns.items() for columns in layer)))
+    done = _with_layers(done, [one.parts() for one in sums])
+    done = with_running_totals(done, [name for one in sums for name in one.added], frames, in_tasks=in_tasks)
+    done = _with_layers(done, [one.results() for one in sums])
     wrong = first_true([one.wrong(frames) for one in sums]).alias(WRONG)
     done = done.select(*map(column, frame.columns), *(column(use.column) for use in direct), wrong)
     return with_listed(done, listed, frames.number, whole=frames.whole) if listed else done
+
+
+def _with_layers(frame: DataFrame, sums: Sequence[Iterator[Mapping[str, Column]]]) -> DataFrame:
+    """The frame with the layers of columns of all sums, one after the other."""
+    for layer in zip_longest(*sums, fillvalue={}):
+        frame = frame.withColumns(dict(chain.from_iterable(columns.items() for columns in layer)))
+    return frame
 
 
 def _sums(frame: DataFrame, uses: Sequence[WindowUse], frames: Frames) -> list[_Floats | _Ints | _Decimals]:
@@ -193,9 +203,18 @@ class _Floats:
 
     total: WindowSum
 
-    def layers(self) -> Iterator[Mapping[str, Column]]:
-        """The columns to add, layer by layer."""
-        return self.total.layers()
+    @property
+    def added(self) -> tuple[str, ...]:
+        """The columns whose sums are needed."""
+        return self.total.added
+
+    def parts(self) -> Iterator[Mapping[str, Column]]:
+        """The columns ahead of the sums, layer by layer."""
+        return self.total.parts()
+
+    def results(self) -> Iterator[Mapping[str, Column]]:
+        """The columns behind the sums, layer by layer."""
+        return self.total.results()
 
     def wrong(self, frames: Frames) -> tuple[Column, str]:
         """When there is no value, and why: an inexact one is to be computed in another way."""
@@ -208,12 +227,18 @@ class _Ints:
     """A sum or mean of ints."""
 
     total: Sum
-    rows: WindowSpec
 
-    def layers(self) -> Iterator[Mapping[str, Column]]:
-        """The columns to add, layer by layer."""
+    @property
+    def added(self) -> tuple[str, ...]:
+        """The columns whose sums are needed."""
+        return tuple(self.total.columns)
+
+    def parts(self) -> Iterator[Mapping[str, Column]]:
+        """The columns ahead of the sums, layer by layer."""
         yield dict(zip(self.total.columns, self.total.contributions(F.lit(1).cast("bigint")), strict=True))
-        yield {name: F.sum(column(name)).over(self.rows) for name in self.total.columns}
+
+    def results(self) -> Iterator[Mapping[str, Column]]:
+        """The columns behind the sums, layer by layer."""
         yield dict(zip(self.total.columns, self.total.carried(), strict=True))
         if not self.total.mean:
             yield {self.total.name: self.total.result()}
@@ -234,13 +259,19 @@ class _Decimals:
     """A sum or mean of decimals."""
 
     total: DecimalTotal
-    rows: WindowSpec
 
-    def layers(self) -> Iterator[Mapping[str, Column]]:
-        """The columns to add, layer by layer."""
+    @property
+    def added(self) -> tuple[str, ...]:
+        """The columns whose sums are needed."""
+        return tuple(self.total.columns)
+
+    def parts(self) -> Iterator[Mapping[str, Column]]:
+        """The columns ahead of the sums, layer by layer."""
+        yield dict(zip(self.total.columns, self.total.contributions(F.lit(1).cast("bigint")), strict=True))
+
+    def results(self) -> Iterator[Mapping[str, Column]]:
+        """The columns behind the sums, layer by layer."""
         total = self.total
-        yield dict(zip(total.columns, total.contributions(F.lit(1).cast("bigint")), strict=True))
-        yield {name: F.sum(column(name)).over(self.rows) for name in total.columns}
         yield dict(zip(total.columns, total.carried(), strict=True))
         yield {total.quotient.value: rounded_column(total.quotient)}
         yield {total.name: total.result()}
@@ -253,9 +284,9 @@ class _Decimals:
 def _sum(use: WindowUse, frames: Frames, extent: ValueRange | None) -> _Floats | _Ints | _Decimals:
     value, mean = use.columns[0], use.function.name == "avg"
     if use.args[0].type.kind is Kind.DECIMAL:
-        return _Decimals(DecimalTotal.of(use), frames.rows)
+        return _Decimals(DecimalTotal.of(use))
     if use.args[0].type.kind is Kind.INT:
-        return _Ints(Sum(use.column, value, IntSum(use.column), mean), frames.rows)
+        return _Ints(Sum(use.column, value, IntSum(use.column), mean))
     unit = None if extent is None else shared_unit(extent)
     return _Floats(WindowSum(use.column, value, frames.rows, frames.partition, mean, unit))
 

@@ -210,7 +210,7 @@ class AnalyticTransform(Keyed):
     def _layer(self, frame: DataFrame, layer: WindowLayer, values: RunValues) -> tuple[DataFrame, list[DataFrame]]:
         """The records with the columns of a layer's calls, and those whose arguments fail."""
         before = self._arguments(frame, layer, 0, values)
-        return windowed(before.good, layer.uses, self.frames, wide=bool(self.wide_sums)), [] if before.bad is None else [before.bad]
+        return windowed(before.good, layer.uses, self.frames, wide=bool(self.wide_sums), in_tasks=values.in_tasks), [] if before.bad is None else [before.bad]
 
     def _parted(self, ready: DataFrame) -> tuple[DataFrame, DataFrame]:
         """The records that have the values of their windows, and rejects of the others, which the next windows do not see."""

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pyarrow as pa
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from pyspark.sql import Window
+from pyspark.sql import Window, functions
 
 from changelog.exact.ranges import ValueRange, value_ranges
 from changelog.exact.windows import WindowSum, shared_unit
@@ -35,7 +35,8 @@ def running(engine, batch, *, mean=False, shared=False):
     unit = shared_unit(value_ranges(frame, ["v"])["v"]) if shared else None
     assume(unit is not None or not shared)
     total = WindowSum("_s", "v", so_far, whole, mean, unit)
-    for layer in total.layers():
+    sums = {name: functions.sum(name).over(so_far) for name in total.added}
+    for layer in (*total.parts(), sums, *total.results()):
         frame = frame.withColumns(layer)
     found = engine.to_arrow(frame.orderBy("part", "place").select("part", "_s", total.outside.alias("outside"))).to_pylist()
     return [[(row["_s"], row["outside"]) for row in found if row["part"] == at] for at in range(len(batch))]
