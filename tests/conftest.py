@@ -1,4 +1,4 @@
-"""What all tests share: layers by folder, examples of property tests, engines, and where temporary files lie.
+"""The setting of all tests: layers by folder, examples of property tests, engines, and where temporary files lie.
 
 | layer | tests | command |
 |---|---|---|

@@ -105,14 +105,14 @@ def perform(shown: Shown, folder: Path, *, anew: bool = False) -> list[str]:
 
 
 def answer(command: str, folder: Path, *, anew: bool = False) -> list[str]:
-    """What a command writes, on either stream, as lines; `anew` has a process of its own made for it in any case."""
+    """The output of a command, on either stream, as lines; `anew` has a process of its own made for it in any case."""
     plain = None if anew else PLAIN.fullmatch(command)
     written = by_shell(command, folder) if plain is None else in_process(shlex.split(plain[1]), folder, code=bool(plain[2]))
     return [line.rstrip() for line in written.splitlines()]
 
 
 def environment() -> dict[str, str]:
-    """What the commands find: the programs of this environment first, a terminal of one width without colours."""
+    """The environment of the commands: the programs of this environment first, a terminal of one width without colours."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     return {**os.environ, "PATH": path, "ERRATA_ENGINE": "auto", "NO_COLOR": "1", "COLUMNS": "120", "TZ": "UTC"}
 

@@ -53,7 +53,7 @@ class Key:
 
     @property
     def description(self) -> str:
-        """What the key does, with the codes of its diagnostics."""
+        """The effect of the key, with the codes of its diagnostics."""
         return str(self.schema.get("description", ""))
 
     @property

@@ -1,4 +1,4 @@
-"""What the documents show is what the program does."""
+"""The documents show the program's real output."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from tests.invariants.edits import AFTER, BEFORE, WHEN, Changed, renamed, resolv
 from tests.invariants.scripts import Columns, Record, Source, Step, scripts, sources
 
 UNEDITED, EDITED = 2, 3
-"""What replaces EDIT in the programs of a pipeline."""
+"""The replacements of EDIT in the programs of a pipeline."""
 CHANNEL, PASSING = "acme", "passing"
 """The channel, and the folder of outputs that only one version of a pipeline has."""
 STATUSES = st.sampled_from(["active", "active", "draft"])
@@ -129,7 +129,7 @@ def _only(node: Record, version: str) -> None:
 
 
 def _settings(draw: st.DrawFn) -> Record:
-    """What a pipeline says of rollback and of its changelogs; only sources with a correlation key are rolled back."""
+    """The pipeline's settings of rollback and of its changelogs; only sources with a correlation key are rolled back."""
     errors = {
         "retraction_scope": draw(st.sampled_from(["group", "record", Changed("group", "record")])), "max_group_buffer": draw(st.sampled_from([100, 100, 4])),
         "correlation_fanout_policy": draw(st.sampled_from(["any", "any", "all", "primary"])),
@@ -507,7 +507,7 @@ def _composition(draw: st.DrawFn, pipeline: Pipeline) -> None:
 
 
 def _read(ports: Mapping[str, str]) -> Record:
-    """What a composition reads at its ports."""
+    """The inputs of a composition by its ports."""
     return {"inputs": dict(ports)} if len(ports) > 1 else {"input": next(iter(ports.values()))}
 
 

@@ -85,7 +85,7 @@ def pipeline(merge: str, persist: str = "all", *, extremes: bool = True) -> str:
 
 
 def expected(records: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """What a full run over these records gives, in order: rows, totals, bounds, and the ids of rejected records."""
+    """The result of a full run over these records, in order: rows, totals, bounds, and the ids of rejected records."""
     kept, rejected = [], []
     for record in records:
         if record["region"] == "none":

@@ -73,7 +73,7 @@ def here(made: Cluster) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What Sail writes."""
+    """The outputs of Sail."""
     folder = project(tmp_path_factory.mktemp("alone"))
     folder.run()
     return outputs(folder)

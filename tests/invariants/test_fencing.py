@@ -28,7 +28,7 @@ A_READS, B_READS = 1, 2
 
 @pytest.fixture(params=["lease", "lock"])
 def letting_in(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[Folder], None]:
-    """What lets another run in beside one that holds the claim."""
+    """A function that lets another run in beside one that holds the claim."""
     if request.param == "lock":
         return lambda folder: (folder.path / ".errata/audited/claim").unlink()
     buckets: dict[str, BucketInMemory] = {}

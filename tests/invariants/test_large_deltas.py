@@ -160,7 +160,7 @@ def walk(story: Story, place: Path, engine: str) -> None:
 
 
 def _ran(made: Rows, folder: Folder, story: Story) -> Mapping[str, str]:
-    """What is written behind a run, and its exit code."""
+    """The files after a run, and its exit code."""
     made.lay_out(folder)
     folder.write("pipeline.yaml", story.pipeline)
     code = folder.run().exit_code

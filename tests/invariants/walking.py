@@ -29,7 +29,7 @@ ANEW = ("_cxl_dlq_id", "_cxl_dlq_timestamp")
 
 
 class Broken(AssertionError):
-    """What a later run wrote is not what a full run writes."""
+    """A later run did not write the same as a full run."""
 
 
 def walk(story: Story, engine: str = "sail", turns: Sequence[str | EngineOptions] = ()) -> None:
@@ -59,7 +59,7 @@ class Walker:
         """The first epoch that is not folded into a base."""
 
     def go(self, step: Step, elsewhere: Path) -> dict[str, str]:
-        """What is written behind a step, and the exit code. A run that is killed goes on `elsewhere`."""
+        """The files after a step, and the exit code. A run that is killed goes on `elsewhere`."""
         for name, text in self.pipeline.files(edited=step.edited).items():
             self.folder.write(name, text)
         if step.correction:

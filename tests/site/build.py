@@ -21,7 +21,7 @@ SOURCES = ROOT / "build" / "site-sources"
 SETTINGS = Path(__file__).with_name("zensical.toml")
 OWN = ("site.css", "worker.js")
 SHIM = "https://unpkg.com/iframe-worker/shim"
-"""What Zensical loads for the search of pages that are opened from a disk; `worker.js` takes its place."""
+"""The script that Zensical loads for the search of pages that are opened from a disk; `worker.js` takes its place."""
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 LOADED = re.compile(r"""<(?:script|link|img|iframe|source|video|audio)\b[^>]*\b(?:src|href|srcset)=["']?((?:https?:)?//[^\s"'>]+)|@import\s+["'](https?:[^"']+)|url\(["']?((?:https?:)?//[^)"']+)""")
 

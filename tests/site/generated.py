@@ -1,4 +1,4 @@
-"""What is made from the program: pages of keys, commands, diagnostics and functions, and the pictures. `python -m tests.documents --write` writes all of it."""
+"""The files made from the program: pages of keys, commands, diagnostics and functions, and the pictures. `python -m tests.documents --write` writes all of them."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class Event:
 
 @dataclass
 class Delivered:
-    """What a source has read of a table. `overlap`: how far ahead of the greatest number a run asks; None where it asks for everything."""
+    """The records of a table that a source has read. `overlap`: how far ahead of the greatest number a run asks; None where it asks for everything."""
 
     source: str
     overlap: int | None

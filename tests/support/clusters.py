@@ -130,7 +130,7 @@ class Cluster:
         return [number for worker in self.workers for number in worker.executors()]
 
     def state(self) -> dict[str, Any]:
-        """What the master says of itself, by its page for programs."""
+        """The master's state, by its page for programs."""
         with urlopen(f"{self.page}/json/", timeout=DEADLINE) as answer:  # noqa: S310 - an address of this module
             found = json.load(answer)
         assert isinstance(found, dict)

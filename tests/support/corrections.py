@@ -66,7 +66,7 @@ records = st.fixed_dictionaries(
 
 @st.composite
 def deliveries(draw: st.DrawFn, most: int = 5) -> list[Files]:
-    """What is delivered in each run: files in any order, none of them twice."""
+    """The deliveries of each run: files in any order, none of them twice."""
     names = draw(st.permutations(NAMES[: draw(st.integers(2, most))]))
     cuts = sorted(draw(st.sets(st.integers(1, len(names) - 1), max_size=3)))
     files = {name: draw(st.lists(records, min_size=1, max_size=4)) for name in names}
@@ -75,14 +75,14 @@ def deliveries(draw: st.DrawFn, most: int = 5) -> list[Files]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a source holds: live records by key, and rejects (file, row, category)."""
+    """The content of a source: live records by key, and rejects (file, row, category)."""
 
     live: dict[int, Record]
     rejects: set[tuple[str, int, str]]
 
 
 def replayed(source: str, files: Files) -> Outcome:
-    """What a full run over files makes of them."""
+    """The content of a source after a full run over files."""
     events = [(name, row, record) for name in sorted(files) for row, record in enumerate(files[name], 1)]
     events.sort(key=lambda event: event[2]["v"] or 0 if source in VERSIONED else 0)
     live, wrong = replayed_in_order(source, [record for *_, record in events])
@@ -90,7 +90,7 @@ def replayed(source: str, files: Files) -> Outcome:
 
 
 def replayed_in_order(source: str, records: Sequence[Record]) -> tuple[dict[int, Record], list[str]]:
-    """What records make of each other in this order: the live ones by key, and why each is rejected; empty for the others."""
+    """The content of a source after records in this order: the live ones by key, and why each is rejected; empty for the others."""
     live: dict[int, Record] = {}
     versioned = source in VERSIONED
     wrong = []
@@ -157,7 +157,7 @@ UNAVAILABLE = "__debezium_unavailable_value"
 
 @dataclass(frozen=True)
 class FeedOutcome:
-    """What a change feed holds: the values of live rows by key, and rejects (file, row, category)."""
+    """The content of a change feed: the values of live rows by key, and rejects (file, row, category)."""
 
     live: dict[int, tuple[str, int]]
     rejects: set[tuple[str, int, str]]
@@ -165,7 +165,7 @@ class FeedOutcome:
 
 @st.composite
 def feed_deliveries(draw: st.DrawFn) -> list[Deliveries]:
-    """What a feed of Debezium delivers in each run: files in any order, full of messages. Some lack values, some truncate, some are rejected."""
+    """The deliveries of a Debezium feed in each run: files in any order, full of messages. Some lack values, some truncate, some are rejected."""
     names = draw(st.permutations(NAMES[: draw(st.integers(3, 5))]))
     cuts = sorted(draw(st.sets(st.integers(1, len(names) - 1), min_size=1, max_size=3)))
     dice = Random(draw(st.integers(0, 1 << 32)))
@@ -182,7 +182,7 @@ def _change(dice: Random) -> dict[str, Any]:
 
 
 def of_feed(files: Deliveries, *, versioned: bool) -> FeedOutcome:
-    """What a full run over the files of a change feed makes of them."""
+    """The content of a change feed after a full run over its files."""
     rejects, events = set[tuple[str, int, str]](), []
     for name in sorted(files):
         for row, message in enumerate(files[name], 1):

@@ -53,7 +53,7 @@ def case(text: str, schema: Mapping[str, str], records: Iterable[Mapping[str, An
 
 
 def answers(text: str, schema: Mapping[str, str], records: Iterable[Mapping[str, Any]]) -> list[Answer]:
-    """What both backends answer for each record."""
+    """The answers of both backends for each record."""
     asked = case(text, schema, records)
     assert not (found := disagreements([asked])), "\n".join(map(str, found))
     return interpret_cases([asked], eval_context())[0]

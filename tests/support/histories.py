@@ -62,7 +62,7 @@ class Recorded:
 
 @dataclass
 class Recording:
-    """What the output said in each epoch. `timed`: whether versions by event time are recorded."""
+    """The recorded content of the output in each epoch. `timed`: whether versions by event time are recorded."""
 
     timed: bool
     rows: list[Recorded] = field(default_factory=list)

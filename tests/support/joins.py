@@ -226,7 +226,7 @@ BROKEN = """\
 
 
 def gathered(tables: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
-    """What the collect gives."""
+    """The result of the collect."""
     return [{**order, "i": [dict(item) for item in tables["items"] if same_key(order, item)]} for order in tables["orders"]]
 
 

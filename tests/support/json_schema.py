@@ -15,7 +15,7 @@ _SAID = ("$schema", "title", "description")
 
 
 def faults(value: Any, schema: Mapping[str, Any], at: str = "$") -> list[str]:
-    """What is wrong with a value; empty where it fits the schema."""
+    """The faults of a value; empty where it fits the schema."""
     unknown = set(schema) - set(_KEYWORDS) - set(_SAID)
     assert not unknown, f"the test knows no {unknown}"
     return [fault for name, check in _KEYWORDS.items() if name in schema for fault in check(value, schema, at)]

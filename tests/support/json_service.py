@@ -22,7 +22,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Answer:
-    """What is sent back. `cut`: the connection closes before the body is complete."""
+    """An answer of the service. `cut`: the connection closes before the body is complete."""
 
     body: bytes = b""
     status: int = 200

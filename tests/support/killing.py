@@ -1,4 +1,4 @@
-"""What a process that is killed leaves on disk: the folder at each side of each durable step.
+"""The files that a killed process leaves on disk: the folder at each side of each durable step.
 
 Nothing of the process runs on after a kill, no handler either, so the folder is copied at the moment and the copy goes on without it.
 """

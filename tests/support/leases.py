@@ -33,7 +33,7 @@ class BucketInMemory(Bucket):
         return made
 
     def facts(self, key: str) -> Facts | None:
-        """What is known of an object."""
+        """The known facts of an object."""
         found = Bucket.facts(self, key)
         return None if found is None else self._shifted(found)
 

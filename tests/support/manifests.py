@@ -249,7 +249,7 @@ class PolicySpec(Strict):
 
 
 class Object(Strict):
-    """What every object has."""
+    """The keys of every object."""
 
     metadata: Metadata
 

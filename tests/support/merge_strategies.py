@@ -127,7 +127,7 @@ class Model:
 
 
 def _news(seen: Files, files: Files) -> Files:
-    """What a ledger has not read: of a file that begins as before, what is new, with its rows in their places."""
+    """The records that a ledger has not read: of a file that begins as before the new ones, with their rows in their places."""
     made: Files = {}
     for name, rows in files.items():
         old = seen.get(name, [])
@@ -155,7 +155,7 @@ def by_key(rows: Any) -> list[Record]:
 
 
 def last(files: Files) -> dict[int, Record]:
-    """What an upsert source holds."""
+    """The records of an upsert source."""
     made: dict[int, Record] = {}
     for _, _, record in good(files):
         made.pop(record["id"], None)
@@ -165,7 +165,7 @@ def last(files: Files) -> dict[int, Record]:
 
 
 def fold(files: Files) -> tuple[dict[int, Record], set[tuple[str, int]]]:
-    """What a changelog source holds, and where it takes back what is not there."""
+    """The records of a changelog source, and the retractions of unknown keys."""
     made: dict[int, Record] = {}
     unknown = set()
     for file, row, record in good(files):

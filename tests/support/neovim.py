@@ -31,7 +31,7 @@ class Cell(NamedTuple):
 
 @dataclass
 class Screen:
-    """What the editor shows. `styles` are colours and the like by number; 0 is the default."""
+    """The screen of the editor. `styles` are colours and the like by number; 0 is the default."""
 
     width: int
     height: int

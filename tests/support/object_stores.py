@@ -79,7 +79,7 @@ class Request:
 
 @dataclass
 class Faults:
-    """What a proxy does with the requests that come.
+    """The treatment of requests by a proxy.
 
     Attributes:
         answer: The answer in place of the server's, for a request; None to pass it on.

@@ -94,7 +94,7 @@ class Folder:
         return [dict(row) for row in self.load().log(node)]
 
     def violations(self) -> list[Record]:
-        """What `errata verify` finds wrong."""
+        """The faults that `errata verify` finds."""
         return [row for row in self.load().verify() if row["verdict"] != "ok"]
 
     def state_files(self) -> dict[str, int]:

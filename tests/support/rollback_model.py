@@ -106,7 +106,7 @@ def pipeline(*, keyed: bool, persist: str = "all", scope: str = "group") -> str:
 
 @dataclass
 class Expected:
-    """What a full run over some files comes to. `rejected` counts entries by category and id; of failed totals the id is empty."""
+    """The result of a full run over some files. `rejected` counts entries by category and id; of failed totals the id is empty."""
 
     big: list[dict[str, str]] = field(default_factory=list)
     small: list[dict[str, str]] = field(default_factory=list)

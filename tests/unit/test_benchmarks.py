@@ -1,4 +1,4 @@
-"""What the benchmarks rely on: comparisons see every digit, versions differ where they should, results are kept, and the page is written."""
+"""The groundwork of the benchmarks: comparisons see every digit, versions differ where they should, results are kept, and the page is written."""
 
 from __future__ import annotations
 

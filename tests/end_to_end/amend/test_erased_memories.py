@@ -1,4 +1,4 @@
-"""What a source remembers of others when a record is erased: their events stay, and later deliveries find what they would find if the record had never come."""
+"""A source's memory of other records when a record is erased: their events stay, and later deliveries find the same as if the record had never come."""
 
 from __future__ import annotations
 

@@ -223,7 +223,7 @@ def test_many_decisions_cost_few_steps(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("merge", ["", pytest.param("merge: { strategy: snapshot, primary_key: [id] }", marks=pytest.mark.deep)])
 def test_a_record_that_its_source_rejects_keeps_its_age_when_a_correlation_key_is_added(tmp_path: Path, merge: str) -> None:
-    """What it says is the same. Only a record that says something else is a new entry."""
+    """Its content is the same. Only a record with other content is a new entry."""
     folder = shop(tmp_path, merge=merge)
     folder.run()
     folder.write("in/b.csv", HEADER + "E,y,1\n")

@@ -35,7 +35,7 @@ nodes:
   - { type: output, name: o, input: t, config: { name: o, type: csv, path: o.csv } }
 """,
 }
-"""What a new child works on first, so that no command is charged with loading the engine."""
+"""The first work of a new child, so that no command is charged with loading the engine."""
 LOOK = 0.01
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -135,7 +135,7 @@ class Bed:
 
 
 class _Watch:
-    """What a process takes from now on."""
+    """The use of memory and time by a process from now on."""
 
     def __init__(self, pid: int, limit_mb: float, seconds: float, elapsed: float) -> None:
         self._pid, self._limits = pid, {"MB of memory": limit_mb, "s of processor time": seconds, "s": elapsed}

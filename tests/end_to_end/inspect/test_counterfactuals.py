@@ -29,7 +29,7 @@ class Answer(NamedTuple):
         return of_block(NOW, self.place[0])
 
     def without(self, gone: Records) -> Record | None:
-        """What the row would be without some records."""
+        """The row without some records."""
         return model(less(self.block, gone))[self.node].get(self.place)
 
 

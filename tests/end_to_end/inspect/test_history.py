@@ -1,4 +1,4 @@
-"""What pages say of epochs and rows, read from Delta files, against the changelog that `errata log` gives."""
+"""Pages of epochs and rows, read from Delta files, against the changelog that `errata log` gives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes to an engine in one message stays small, however large a delta or a difference is. A client refuses a message of more than 128 MB; here of more than 512 KB."""
+"""Messages to an engine stay small, however large a delta or a difference is. A client refuses a message of more than 128 MB; here of more than 512 KB."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `explain` says of storage: the figures match the files, and hints are called hints."""
+"""The storage section of `explain`: the figures match the files, and hints are called hints."""
 
 from __future__ import annotations
 

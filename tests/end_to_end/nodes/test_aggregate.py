@@ -131,7 +131,7 @@ def adding() -> str:
 
 
 def added(rows: Sequence[Row]) -> Row:
-    """What the calls make of rows, added up without rounding before the end."""
+    """The results of the calls over rows, added up without rounding before the end."""
     ints, floats = ([row[name] for row in rows if row[name] is not None] for name in ("i", "v"))
     pairs = [(row["v"] * row["w"], row["w"]) for row in rows if row["v"] is not None and row["w"] is not None]
     weights = sum(Fraction(weight) for _, weight in pairs)
@@ -177,7 +177,7 @@ def bests(version: Version) -> dict[str, list[Row]]:
 
 
 def best_of(rows: Sequence[Row]) -> Row:
-    """What the calls make of rows."""
+    """The results of the calls over rows."""
     given = {name: [row[name] for row in rows if row[name] is not None] for name in ("i", "v", "s", "d")}
     return {
         "low": min(given["v"], default=None), "high": max(given["s"], default=None), "one": rows[0]["s"], "end": rows[-1]["v"], "some": given["v"][0] if given["v"] else None,

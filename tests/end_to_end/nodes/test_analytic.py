@@ -129,7 +129,7 @@ def sorted_row(part: Sequence[Row], at: int) -> Row:
 
 
 def nested(rows: Sequence[Row]) -> tuple[dict[int, Row], list[Row]]:
-    """What `nested` gives of each record, and the records that it rejects."""
+    """The result of `nested` for each record, and the records that it rejects."""
     found, bad = {}, []
     for part in partitions(rows, order="asc"):
         doubled = [(1 if row["w"] is None else row["w"]) * 2 for row in part]

@@ -93,7 +93,7 @@ def corrected(records: Mapping[int, tuple[str, str]], fixes: tuple[Fix, ...]) ->
 
 
 def state(records: Mapping[int, tuple[str, str]], one: Fix) -> str:
-    """What became of a correction."""
+    """The state of a correction."""
     if one.id not in records:
         return "spent" if one.column is None else "dangling"
     value = None if one.column is None else records[one.id][HEADER.index(one.column) - 1]

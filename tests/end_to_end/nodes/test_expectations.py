@@ -121,7 +121,7 @@ def regions(rows: list[Order]) -> dict[str | None, int]:
 
 @dataclass(frozen=True)
 class Expected:
-    """What the expectations say of the rows of a file, and of the rows before where they changed."""
+    """The results of the expectations for the rows of a file, and for the rows before where they changed."""
 
     accepted: list[Order]
     rejected: Counter[tuple[int, str]]

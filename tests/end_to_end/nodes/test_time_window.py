@@ -195,7 +195,7 @@ def test_one_history_on_both_engines(engine: str) -> None:
 @pytest.mark.deep
 @pytest.mark.parametrize("stretch", [12, pytest.param(14, marks=pytest.mark.deep)])
 def test_each_row_may_be_a_stretch_of_its_own(stretch: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is kept of event time is the highest of each stretch of rows: the length of stretches, shorter here, changes no result."""
+    """The state of event time is the highest of each stretch of rows: the length of stretches, shorter here, changes no result."""
     monkeypatch.setattr(watermark, "_LABELLED", stretch)
     follow([FIXED[0], FIXED[1], FIXED[0], FIXED[2], FIXED[0]], pipeline(), HEADERS, model)
 
@@ -382,7 +382,7 @@ nodes:
 
 
 def test_a_window_behind_emit_each_asks_no_more_without_a_table_between(tmp_path: Path, sail: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What `emit each` makes of few records is held, so that the window's looks at it do not each hold how it is made."""
+    """The rows that `emit each` makes of few records are held, so that the window's looks at them do not each hold how they are made."""
     sizes: list[int] = []
 
     def measured(frame: Any) -> pa.Table:

@@ -1,4 +1,4 @@
-"""What a small change reads: keys that changed their type are found among rows of all epochs, new drivers of a combine are compared with nothing."""
+"""The rows that a small change reads: keys that changed their type are found among rows of all epochs, new drivers of a combine are compared with nothing."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def is_number(value: Any) -> bool:
 
 
 def identity(value: Any) -> tuple[Any, ...]:
-    """What equal values have in common, and what they are ordered by: numbers, then what else has a text, then null."""
+    """A value that equal values share, and by which they are ordered: numbers, then everything else that has a text, then null."""
     if value is None:
         return (2,)
     return (0, float(value)) if is_number(value) else (1, json.dumps(value, separators=(",", ":")).removesuffix('"'))

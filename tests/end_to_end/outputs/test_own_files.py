@@ -1,4 +1,4 @@
-"""What a run may not write to: foreign files without --force, and the pipeline's own files ever (E349)."""
+"""The files that a run may not write to: foreign files without --force, and the pipeline's own files ever (E349)."""
 
 from __future__ import annotations
 

@@ -265,7 +265,7 @@ nodes:
 
 
 def _there(folder: Folder) -> dict[str, str]:
-    """What is in `out`: the ids of each file, and the text of a foreign one."""
+    """The content of `out`: the ids of each file, and the text of a foreign one."""
     return {path.name: " ".join(path.read_text().removeprefix("id\n").split()) for path in sorted((folder.path / "out").iterdir())}
 
 

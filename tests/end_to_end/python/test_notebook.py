@@ -28,7 +28,7 @@ nodes:
 
 
 def stand_in(*, pressed: bool) -> Any:
-    """What the cells use of marimo."""
+    """The parts of marimo that the cells use."""
     ui = SimpleNamespace(
         run_button=lambda label: SimpleNamespace(value=pressed), dropdown=lambda options, value, label: SimpleNamespace(value=value),
         number=lambda start, stop, value, label: SimpleNamespace(value=value), table=lambda rows, selection: rows,

@@ -1,4 +1,4 @@
-"""What a shell completes: commands, names of nodes, epochs, codes."""
+"""The completions of a shell: commands, names of nodes, epochs, codes."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What a pipeline file says of files: patterns and paths that are refused, files that are in the way, what a failed writer leaves."""
+"""The files of a run: patterns and paths that are refused, files that are in the way, the rest that a failed writer leaves."""
 
 from __future__ import annotations
 

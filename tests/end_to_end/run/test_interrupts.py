@@ -24,14 +24,14 @@ nodes:
   - { type: output, name: out, input: sums, config: { name: out, type: csv, path: out.csv } }
 """
 SECONDS = 1.6
-"""What the run takes on a CI machine, with the start of interpreter and engine."""
+"""The time of the run on a CI machine, with the start of interpreter and engine."""
 MOMENTS = 8
 random.seed(19)
 AT = [SECONDS * (moment + random.random()) / MOMENTS for moment in range(MOMENTS)]  # no secret
 
 
 def interrupt() -> None:
-    """What Ctrl-C does, without a signal: that would end the engine of other tests, and SIGINT may be ignored here."""
+    """Interrupt as Ctrl-C does, without a signal: that would end the engine of other tests, and SIGINT may be ignored here."""
     _thread.interrupt_main(signal.SIGTERM)
 
 

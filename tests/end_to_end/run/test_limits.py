@@ -28,7 +28,7 @@ GROUPS = """\
 ROWS = 150_000
 LIMIT = "SAIL_RUNTIME__MEMORY_POOL__FAIR__MAX_SIZE"
 POOL = {"SAIL_RUNTIME__MEMORY_POOL__TYPE": "fair", LIMIT: str(4 << 20)}
-"""What a pipeline cannot ask for: so little memory that the test is quick."""
+"""A setting that a pipeline cannot make: so little memory that the test is quick."""
 
 
 WINDOW = """\

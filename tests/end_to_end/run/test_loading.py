@@ -1,4 +1,4 @@
-"""What `errata.load` takes beside the pipeline's file, where the state is, and what a run gives back."""
+"""The arguments of `errata.load` beside the pipeline's file, the place of the state, and the result of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person sees of a run on a terminal: the node at work, what is awaited, lines that fit."""
+"""The progress of a run on a terminal: the node at work, the thing that is awaited, lines that fit."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ STEERING = "\x1b]0;PWNED\x07 \x7f \u202e \x9b1A \rover"
 
 
 def answer_on_a_terminal(*words: str) -> str:
-    """What a terminal gets of an answer, without the colours and cursor movements of the lines beside it."""
+    """The answer on a terminal, without the colours and cursor movements of the lines beside it."""
     code, output = on_a_terminal(*words)
     assert code == 0, output
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output).replace("\r\n", "\n")

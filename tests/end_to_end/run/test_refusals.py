@@ -1,4 +1,4 @@
-"""What a pipeline file may not say: its code, its message and where it stands; nothing is touched."""
+"""Refused pipeline files: the code, the message and the place of each problem; nothing is touched."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def shop(path: Path, *, merge: str = "", type_: str = "csv", key: str = "key: [i
 
 
 def full(folder: Folder, path: Path) -> str:
-    """What a first run on the present files gives."""
+    """The outputs of a first run on the present files."""
     fresh = Folder(path)
     for file in folder.path.rglob("*"):
         name = file.relative_to(folder.path)

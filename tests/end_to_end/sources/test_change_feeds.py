@@ -64,7 +64,7 @@ def history(count: int, keys: int, dice: random.Random) -> list[dict[str, Any]]:
 
 
 def model(messages: list[dict[str, Any]]) -> dict[str, str]:
-    """What is live after all messages, by version."""
+    """The live values after all messages, by version."""
     live: dict[str, str] = {}
     for message in sorted(messages, key=lambda message: message["source"]["lsn"]):
         if message["op"] == "t":
@@ -127,7 +127,7 @@ error_handling: { strategy: continue, dlq: { path: rejected.csv } }
 
 
 def outcome(folder: Folder) -> FeedOutcome:
-    """What a run wrote."""
+    """The rows and the rejects that a run wrote."""
     wrong = folder.rows("rejected.csv") if (folder.path / "rejected.csv").exists() else []
     rejects = {(Path(row["_cxl_dlq_source_file"]).stem, int(row["_cxl_dlq_source_row"]), row["_cxl_dlq_error_category"]) for row in wrong}
     return FeedOutcome({int(row["id"]): (row["v"], int(row["w"])) for row in folder.rows("rows.csv")}, rejects)

@@ -127,7 +127,7 @@ def shown(folder: Folder) -> tuple[dict[str, Any], list[Any]]:
 
 
 def from_nothing(step: dict[str, str]) -> tuple[dict[str, Any], list[Any]]:
-    """What a first run gives."""
+    """The result of a first run."""
     with tempfile.TemporaryDirectory() as place:
         folder = Folder(Path(place))
         folder.write("pipeline.yaml", pipeline())
@@ -237,7 +237,7 @@ def a_reader(kind: str) -> Any:
 
 
 HEADS = ["", "\ufeff", "\n\n", "\ufeff\n", "\ufeff\r\n\n"]
-"""What may come before the records: a byte order mark and blank lines."""
+"""The beginnings that a file may have before its records: a byte order mark and blank lines."""
 
 
 def content(kind: str, lines: list[tuple[int, str]], head: str = "") -> bytes:
@@ -284,7 +284,7 @@ def test_a_change_leaves_the_chunks_beside_it(kind: str, at: int, taken: int, ca
 
 
 def known_of(chunks: content_chunks.ContentChunks) -> content_chunks.KnownChunks:
-    """What the next version of a file is compared with."""
+    """The chunks that the next version of a file is compared with."""
     return chunk_index.ChunkList.of_new_file(chunks).known
 
 
@@ -381,7 +381,7 @@ def test_hashes_of_records_are_found_and_each_is_stored_once(lines: list[tuple[i
 
 
 def test_a_file_that_is_written_to_while_it_is_hashed_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was read may be what it held before: a stretch of later content must not count as read."""
+    """The chunks that were read may be older than the hash: a stretch of later content must not count as read."""
     file, hashed = tmp_path / "file", content_chunks._digests
     file.write_bytes(content("csv", [(number, "a") for number in range(100)]))
 

@@ -182,7 +182,7 @@ error_handling: { strategy: continue, dlq: { path: rejected.csv } }
 """
 OPS = "op: code, ops: { append: [N], correct: [C], patch: [P], retract: [X] }"
 VERSIONS = "op: code, ops: { append: [N], correct: [C], retract: [X] }, version_field: seq"
-"""What a program writes before each run (`+` a record, `-` takes it out of the table), and the op rows that the source has of it."""
+"""The writes of a program before each run (`+` a record, `-` takes it out of the table), and the op rows of the source after it."""
 CHANGES = {
     "the version decides, whatever comes first": (VERSIONS, """
         run | seq | code | id | amount

@@ -1,4 +1,4 @@
-"""What each merge strategy does with input that is not as it should be: history rewritten, keys that are none, words that are no operation."""
+"""Each merge strategy with bad input: history rewritten, keys that are none, words that are no operation."""
 
 from __future__ import annotations
 

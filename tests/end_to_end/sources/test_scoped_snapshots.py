@@ -45,7 +45,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Step:
-    """What happens before a run: files written (name, records), and files removed. Names of `paths` are `<folder>/<month>`."""
+    """A change before a run: files written (name, records), and files removed. Names of `paths` are `<folder>/<month>`."""
 
     fields: dict[str, list[Record]]
     paths: dict[str, list[Record]]
@@ -70,7 +70,7 @@ steps = st.builds(
 
 @dataclass
 class Scopes:
-    """What a source with scopes holds."""
+    """The records of a source with scopes."""
 
     counted: dict[int, tuple[str, int]] = field(default_factory=dict)
     records: dict[tuple[str, int], list[Record]] = field(default_factory=dict)

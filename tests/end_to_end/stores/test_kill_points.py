@@ -66,7 +66,7 @@ def lines_change(folder: Folder) -> None:
 
 
 def files(folder: Folder) -> dict[str, object]:
-    """What the outputs hold; of dead letters all but their ids and times."""
+    """The content of the outputs; of dead letters all but their ids and times."""
     made: dict[str, object] = {}
     for file in (one for pattern in ("out/*.csv", "leaders.csv", "changes-*.jsonl") for one in folder.path.glob(pattern)):
         name = str(file.relative_to(folder.path))

@@ -264,7 +264,7 @@ def events(folder: Folder) -> list[dict[str, Any]]:
 
 
 def check_event(event: dict[str, Any]) -> None:
-    """What the standard's classes say, and that whoever made the event says so as Errata."""
+    """Check an event by the standard's classes, and that its producer is Errata."""
     assert read_event(event).eventType is not None
     holders = [event["run"], event["job"], *event["inputs"], *event["outputs"]]
     facets = [facet for one in holders for kind in FACETS for facet in one.get(kind, {}).values()]

@@ -92,7 +92,7 @@ nodes:
 
 
 def as_a_browser(fields):
-    """What a browser sends of the fields of a form: one line of what is typed, and lines of what is hidden as CR LF."""
+    """The fields of a form as a browser sends them: one line of typed text, and hidden lines as CR LF."""
     return {name: "".join(text.splitlines()) if name.startswith("set.") else "\r\n".join(text.splitlines()) for name, text in fields.items()}
 
 

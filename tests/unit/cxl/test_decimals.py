@@ -142,7 +142,7 @@ def test_random_programs_give_the_digits_of_exact_fractions(drawn: list[tuple[Mo
 
 
 def answers_of(text: str, schema: dict[str, str], rows: list[dict[str, Any]]) -> list[str | None]:
-    """What the interpreter gives for an expression: digits, null, or `fails`."""
+    """The interpreter's results for an expression: digits, null, or `fails`."""
     (found,) = interpret_cases([case(f"emit x = {text}", schema, rows)], eval_context())
     return ["fails" if isinstance(one, CxlFailure) else None if one[0]["x"] is None else f"{one[0]['x']:f}" for one in found]
 

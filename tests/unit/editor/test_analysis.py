@@ -29,7 +29,7 @@ nodes:
 
 
 def checked(file: Path) -> list[tuple[str, int, int, str]]:
-    """What the command says of a file on the disk."""
+    """The command's diagnostics of a file on the disk."""
     try:
         pipeline = load(file)
         pipeline.check()

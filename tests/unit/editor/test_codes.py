@@ -29,7 +29,7 @@ def written(case: Case, folder: Path) -> tuple[str, str]:
 
 
 def said(file: str) -> list[Diagnostic]:
-    """What the command says."""
+    """The command's diagnostics."""
     try:
         pipeline = load(file)
         pipeline.check()

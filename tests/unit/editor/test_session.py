@@ -1,4 +1,4 @@
-"""What is due after a change, what is published, and whose check says most of a file."""
+"""The checks that are due after a change, the published diagnostics, and the check that says most of a file."""
 
 from __future__ import annotations
 

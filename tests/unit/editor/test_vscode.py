@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parents[3] / "integrations" / "vscode"
 MANIFEST = json.loads((FOLDER / "package.json").read_text(encoding="utf-8"))
 INJECTED = json.loads((FOLDER / "syntaxes" / "cxl-in-yaml.tmLanguage.json").read_text(encoding="utf-8"))
 MADE = {"schemas/pipeline.schema.json", "syntaxes/cxl.tmLanguage.json", "LICENSE"}
-"""What `prepare.js` puts there."""
+"""The files that `prepare.js` puts there."""
 
 
 def named_files() -> set[str]:

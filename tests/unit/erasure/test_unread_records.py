@@ -1,4 +1,4 @@
-"""What a record that cannot be read may say in some columns: the truth is always among it, and hardly anything else."""
+"""Possible values of columns in a record that cannot be read: the truth is always among them, and hardly anything else."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def read(text: str, **options: str) -> list[dict[str, object]]:
 
 
 PRICES = ["2.50", "12345678901234567.89", "100.00", "2.50", "0.00", "7.00", "1.00", "3.10", None, None, None, None, None, "0.10"]
-"""What the column holds for `NUMBERS`, but for the last one, which is no JSON number of any reader."""
+"""The values of the column for `NUMBERS`, but for the last one, which is no JSON number of any reader."""
 
 
 @pytest.mark.parametrize("form", ["ndjson", "array"])

@@ -127,7 +127,7 @@ def test_the_first_block_of_a_chain_has_no_hash_before_it() -> None:
 
 
 def test_events_that_are_not_read_keep_their_name() -> None:
-    """What only a writer of datasets needs is passed over."""
+    """Members that only a writer of datasets needs are passed over."""
     wider = Schema("MetadataBlock: system_time time, prev_block_hash bytes, sequence_number u64, event MetadataEvent\nSetPollingSource: fetch text", SCHEMA.unions)
     content = wider.encode("MetadataBlock", {"system_time": NOON, "sequence_number": 1, "event": ("SetPollingSource", {"fetch": "anything"})})
     found = read_block(SCHEMA.encode("Manifest", {"kind": METADATA_BLOCK, "version": 2, "content": content}))

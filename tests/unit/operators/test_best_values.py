@@ -36,7 +36,7 @@ Row = tuple[str | None, Any]
 
 
 def rank(value: Any) -> tuple[bool, Any]:
-    """What orders values of one type: NaN is the greatest."""
+    """The rank that orders values of one type: NaN is the greatest."""
     return (True, 0) if is_nan(value) else (False, value)
 
 

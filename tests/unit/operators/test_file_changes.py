@@ -1,4 +1,4 @@
-"""What became of files: any sequence of folders leads to labels in discovery order, and tells exactly what is to be read."""
+"""Changes of files: any sequence of folders leads to labels in discovery order, and tells exactly which files to read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the form of a correction holds: nothing that a browser would send back as another text."""
+"""The form of a correction: no field that a browser would send back as another text."""
 
 from __future__ import annotations
 

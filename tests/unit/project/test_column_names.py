@@ -1,4 +1,4 @@
-"""What names of columns say: identities and parts of dates are no amounts."""
+"""Meanings of column names: identities and parts of dates are no amounts."""
 
 import pytest
 

@@ -43,7 +43,7 @@ CHANNEL = "acme.channel.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is planned to see a code: nodes between those above (None: a text by itself), the files beside the pipeline, the words behind `pipeline`."""
+    """The pipeline that shows a code: nodes between those above (None: a text by itself), the files beside the pipeline, the words behind `pipeline`."""
 
     name: str
     nodes: str | None
@@ -56,7 +56,7 @@ class Case:
         return self.name.partition(" ")[0]
 
     def found(self, folder: Path) -> tuple[Diagnostic, ...]:
-        """What is reported; the working directory is `folder`."""
+        """The diagnostics that are reported; the working directory is `folder`."""
         if self.nodes is None:
             return parse_yaml(self.text, file="example.yaml", env={}).diagnostics
         kind, *words = self.settings.split()
@@ -87,7 +87,7 @@ UNSHOWN = (
     Case("E273", f"  - {{type: merge, name: more, inputs: [{', '.join(['orders'] * 256)}]}}\n"),
     Case("YAML-005", None, text="name: \x01\n"),
 )
-"""What is too long for a page, or cannot be printed on one."""
+"""The cases that are too long for a page, or cannot be printed on one."""
 CASES = [*(case for page in pages().values() for case in cases_of(page)), *UNSHOWN]
 
 

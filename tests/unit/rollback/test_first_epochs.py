@@ -16,7 +16,7 @@ from tests.support.examples import examples
 
 SCHEMA = pa.schema({"_epoch": pa.int64(), "_op": pa.int8(), "_key": pa.binary(), "_error": pa.string(), "_ck:a": pa.string(), "a": pa.int64()})
 VERSIONS = st.lists(st.one_of(st.none(), st.tuples(st.sampled_from("xy"), st.one_of(st.none(), st.integers(0, 1)), st.sampled_from("pq"))), max_size=8)
-"""What a record says in each epoch (its error, its data, its group); None where it is not there."""
+"""The content of a record in each epoch (its error, its data, its group); None where it is not there."""
 
 
 @examples(100)

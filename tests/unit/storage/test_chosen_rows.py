@@ -98,7 +98,7 @@ def test_rows_in_spans(history: list[list[Record]], spans: list[tuple[str, int, 
 @examples(60, 12)
 @given(epochs, st.sets(st.integers(0, 89)))
 def test_some_rows_fold_as_all_do(history: list[list[Record]], places: set[int]) -> None:
-    """What is live among some rows follows from all retractions."""
+    """The live rows among some rows follow from all retractions."""
     rows = all_rows(history)
     kinds = {"_epoch": pa.int64(), "_op": pa.int8(), "_key": pa.binary(), "_row": pa.int64(), "^v.*$": pa.int64()}
     everything = pa.Table.from_pylist(rows, pa.schema([(name, kinds.get(name, pa.string())) for name in rows[0]]))
