@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from changelog.algebra import latest
+from changelog.lazy_imports import F
 from changelog.rows import Rows
 from errata.plan.plan import Node
 from errata.state.node_tables import stored_rows
@@ -38,6 +39,16 @@ class SourceMemory:
         if found is None:
             return None
         return latest(found if keys is None else found.semi_join(Rows(self.run.engine, frame=keys), "_key")).as_frame()
+
+    def between(self, first: bytes, end: bytes, count: int | None) -> DataFrame | None:
+        """The newest row of each `_key` from `first` on and before `end`; None where earlier runs kept nothing. `count`: about how many there are, where it is known."""
+        table, engine, at = self._table, self.run.engine, self.run.epoch - 1
+        if not table.exists() or not table.statistics.rows():
+            return None
+        if engine.limits.are_small(count):
+            return latest(Rows(engine, table.ranges_arrow([(first, end)], at))).as_frame()
+        frame = table.read(engine, at=at)
+        return latest(Rows(engine, frame=frame.where((F.col("_key") >= F.lit(first)) & (F.col("_key") < F.lit(end))))).as_frame()
 
     def _earlier(self) -> Rows | None:
         if not self._table.exists() or not self._table.statistics.rows():

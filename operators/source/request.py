@@ -83,6 +83,9 @@ class Memory(Protocol):
     def latest(self, keys: DataFrame | None = None) -> DataFrame | None:
         """The newest row of each `_key` that earlier runs kept; None where there are none. `keys`: the only keys (`_key`) that are looked up."""
 
+    def between(self, first: bytes, end: bytes, count: int | None) -> DataFrame | None:
+        """The newest row of each `_key` from `first` on and before `end`; None where earlier runs kept nothing. `count`: about how many there are, where it is known."""
+
     def keep(self, rows: DataFrame, bound: int | None) -> DataFrame:
         """Store rows, and return them as they were stored, without `_epoch`. `bound`: an upper bound of their number, where it is known."""
 

@@ -14,7 +14,7 @@ __all__ = ["CARRIED", "DOCUMENTS", "FORMAT", "KINDS", "NAMELESS", "NAMES", "Chai
 
 Json = dict[str, Any]
 
-FORMAT = 5
+FORMAT = 6
 """Format of the state: tables, columns, keys and the JSON of entries. A change that older code cannot read, or that reads older states wrongly, counts it up."""
 
 

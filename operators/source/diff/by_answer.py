@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import orjson
 
 from changelog.columns import column
 from changelog.frames import any_of, chosen, mapped, united
@@ -19,13 +20,14 @@ from changelog.lazy_imports import F, Window, pa
 from changelog.rows import Rows
 from changelog.spark_algebra import as_retractions, diff
 from operators.source.answers import AnswerChanges, batches_of, count_of, less, undeclared_columns
+from operators.source.cell_corrections import COERCION
 from operators.source.cursors import greatest
 from operators.source.diff.by_scope import ScopedDelivery, with_scopes
 from operators.source.diff.sides import image_hash
 from operators.source.diff.table_rows import BASE, COPY, HASH, REJECTED, TableRows, compared_whole, op_rows
 from operators.source.events.deliveries import Delivery
 from operators.source.events.ingest import delta_of
-from operators.source.events.known_records import DIGEST, NTH, WHOSE, KnownRecords
+from operators.source.events.known_records import DIGEST, NTH, WHOSE, Asked, KnownRecords
 from operators.source.events.marking import Marks, events_of
 from operators.source.file_changes import Part
 from operators.source.request import IngestRequest, IngestResult
@@ -233,17 +235,14 @@ def _repaired(one: AnswerRows, stood: DataFrame, numbered: DataFrame) -> DataFra
     wrong = stood.where(F.col("_error").isNotNull())
     here = numbered.where(F.col("_error").isNotNull()).select("_key")
     left = wrong.join(here, "_key", "left_anti")
-    floor, cursor = one.changes.floor, one.request.config.merge.cursor
-    if floor is None or cursor is None:
-        return left
-    asked = column(cursor) >= _literal(floor)
-    names = one.request.config.merge.primary_key
-    if not names:
-        return left.where(asked)
+    asked = _asked(one)
+    surely, names = asked.surely(asked.floor), one.request.config.merge.primary_key
+    if not names or asked.floor is None:
+        return left.where(surely)
     good = numbered.where(F.col("_error").isNull()).select(*(column(name).alias(f"__pk{at}") for at, name in enumerate(names)), F.lit(True).alias("__read"))
     same = [column(name) == F.col(f"__pk{at}") for at, name in enumerate(names)]
     met = left.join(good, _all(same), "left")
-    return met.where(F.coalesce(asked, F.lit(False)) | F.col("__read")).select(*map(column, stood.columns))
+    return met.where(surely | F.coalesce("__read", F.lit(False))).select(*map(column, stood.columns))
 
 
 def _all(conditions: Sequence[Column]) -> Column:
@@ -330,21 +329,20 @@ def _unread(one: AnswerRows, rows: DataFrame) -> tuple[DataFrame, KnownRecords]:
     request, engine = one.request, one.request.engine
     whose = key_column([(column(name), kind) for name, kind in request.source.identity])
     digested = rows.withColumns({DIGEST: F.sha2(F.concat(F.col("__sequence"), F.coalesce(F.col("_error"), F.lit(""))), 256), WHOSE: whose})
-    again = F.lit(True) if request.config.merge.cursor is None else _may_come_again(one)
     alone = request.rebuilt or request.prior is None
-    known = KnownRecords.of(digested, again, None if alone else request.memory, engine)
+    known = KnownRecords.of(digested, _asked(one), None if alone else request.memory, engine, one.count)
     fresh = known.unread(digested)
     return (engine.from_arrow(engine.to_arrow(fresh)) if engine.limits.are_small(known.new_count) else fresh), known
 
 
-def _may_come_again(one: AnswerRows) -> Column:
-    """Whether a run after this one asks for an event again."""
-    merge = one.request.config.merge
-    value = None if one.record.cursor is None else less(greatest(one.record.cursor), merge.overlap)
-    name = column(str(merge.cursor))
-    return F.lit(True) if value is None else name.isNull() | (name >= _literal(value))
-
-
-def _literal(value: Any) -> Column:
-    """A typed value as a column; times are of UTC."""
-    return F.lit(value.replace(tzinfo=UTC) if isinstance(value, datetime) else value)
+def _asked(one: AnswerRows) -> Asked:
+    """What this run and the next one ask for."""
+    merge, name = one.request.config.merge, one.request.source.cursor_name
+    if name is None:
+        return Asked(None, None, None, F.lit(False))
+    told = orjson.dumps(merge.cursor).decode()
+    failed = F.col("_error").contains(f'"category":"{COERCION}"')
+    empty = F.col("_error").contains(f"{told}:null,") | F.col("_error").contains(f"{told}:null}},")
+    unread = column(name).isNull() & F.coalesce(failed & ~empty, F.lit(False))
+    after = None if one.record.cursor is None else less(greatest(one.record.cursor), merge.overlap)
+    return Asked((name, one.request.source.event_types[name]), one.changes.floor, after, unread)

@@ -98,12 +98,15 @@ class Delivery:
         image = [name for name in self.rules.names if name not in COLUMNS]
         return [*COLUMNS, *PLACE, *image, *([] if "_row" in image else ["_row"])]
 
-    def placed(self, events: DataFrame, *, fresh: bool) -> DataFrame:
-        """Events at their places, with `__fresh`: whether they were delivered since the last run, and `__stale`: whether their file has other content now."""
+    def placed(self, events: DataFrame, *, fresh: bool, kept: DataFrame | None = None) -> DataFrame:
+        """Events at their places, with `__fresh`: whether they were delivered since the last run, and `__stale`: whether their file has other content now.
+
+        `kept`: of earlier events all that earlier runs kept.
+        """
         placed = with_places(events, self.where, self.request.engine)
         if self.known is None:
             return placed.withColumns({"__fresh": self._is_delivered() if fresh else F.lit(False), "__stale": self._is_stale()})
-        told = placed.withColumn("__stale", F.lit(False)) if fresh else self.known.with_stale(placed)
+        told = placed.withColumn("__stale", F.lit(False)) if kept is None else self.known.with_stale(placed, kept)
         return told.withColumn("__fresh", F.lit(fresh))
 
     @property
@@ -265,7 +268,7 @@ class Delivery:
         """Earlier events at their places. Of overwritten content the rejects are gone."""
         if earlier is None:
             return None
-        return self.placed(chosen(self._of_events(earlier), self._event_columns), fresh=False)
+        return self.placed(chosen(self._of_events(earlier), self._event_columns), fresh=False, kept=earlier)
 
     def _before(self, stood: DataFrame, among: DataFrame, touched: DataFrame, overwritten: Sequence[str]) -> DataFrame:
         """The prior rows of touched keys, and the prior rejects of their events."""

@@ -1,15 +1,19 @@
 """The records of an answer that earlier answers had: a database is asked for them again, and only what is new is delivered.
 
-A record is known by a digest of its values, and equal records by their number. The source's state keeps one row a digest: how often the last answer had it, and
-whether the next one may have it again.
+A record is known by a digest of its values, and equal records by their number. The source's state keeps how often the last answer had it, under keys in the order
+of the cursor: a run reads what it may be asked for again, however long the history is. What lies before that stays as it is.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
 
 from changelog.columns import column
+from changelog.frames import united
+from changelog.keys.encoding import encode_key
+from changelog.keys.spark import key_column
 from changelog.lazy_imports import F, Window, pc
 from changelog.spark_algebra import latest
 from operators.source.request import Memory
@@ -26,11 +30,62 @@ NTH: Final = "__nth"
 """The number of a record among equal ones, from 1."""
 TIMES: Final = "__times"
 """How often the last answer had a record. Only rows of known records have it."""
-_AGAIN: Final = "__again"
 WHOSE: Final = "__whose"
 """The key of a known record: an erasure takes out what is known of its records, as a digest tells whoever guesses the values."""
 _MARK: Final = b"\xfd"
-"""The first byte under which known records are kept, beside what is kept of keys."""
+"""The first byte under which known records are kept, beside what is kept of keys. What follows says when they are asked for."""
+_END: Final = b"\xfe"
+"""Follows all of them."""
+_ALWAYS: Final = b"\xfe"
+"""Every run asks for the record."""
+_MAYBE: Final = b"\xff"
+"""The cell of the cursor cannot be read, so that only the database knows whether a run asks for the record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a run asks a database for.
+
+    Attributes:
+        cursor: The column of the cursor, with its type; None: every run asks for everything.
+        floor: The value from which on this run asked for records; None for all.
+        next_floor: The value from which on the next run asks.
+        unread: Whether the cell of a record's cursor cannot be read.
+    """
+
+    cursor: tuple[str, str] | None
+    floor: Any
+    next_floor: Any
+    unread: Column
+
+    @property
+    def _typed(self) -> Column:
+        assert self.cursor is not None  # who asks for everything needs no column
+        return column(self.cursor[0])
+
+    def surely(self, floor: Any) -> Column:
+        """Whether a run from a floor on asks for a record for certain."""
+        if self.cursor is None or floor is None:
+            return F.lit(True)
+        return F.when(self._typed.isNull(), ~self.unread).otherwise(self._typed >= _literal(floor))
+
+    @property
+    def comes_again(self) -> Column:
+        """Whether the next run may ask for a record."""
+        return self.surely(self.next_floor) | self.unread
+
+    @property
+    def place(self) -> Column:
+        """The first bytes of the key of a known record."""
+        if self.cursor is None:
+            return F.lit(_MARK + _ALWAYS)
+        valued = F.concat(F.lit(_MARK), key_column([(self._typed, self.cursor[1])]))
+        return F.when(self._typed.isNotNull(), valued).when(self.unread, F.lit(_MARK + _MAYBE)).otherwise(F.lit(_MARK + _ALWAYS))
+
+    @property
+    def first(self) -> bytes:
+        """The key before the known records that this run may have asked for."""
+        return _MARK if self.cursor is None or self.floor is None else _MARK + encode_key([self.floor], [self.cursor[1]])
 
 
 @dataclass(frozen=True)
@@ -38,76 +93,78 @@ class KnownRecords:
     """The known records before and after an answer.
 
     Attributes:
-        all: `DIGEST` of each record that was known or is there now; `__was`, how often the last answer had it, and `__asked`, whether this one was to have it;
-            `__is`, how often this one has it, and `__again`, whether the next one may.
-        moved: The ones of them that are another number now, or were asked for the last time. Few are on the driver.
+        moved: `DIGEST` of each record that is another number now; `__was`, how often the last answer had it, and `__is`, how often this one has it. Few are on the driver.
         moved_count: The number of these, where they are few.
         new_count: The number of the records that the last answer did not have, where these are few.
     """
 
-    all: DataFrame
     moved: DataFrame
     moved_count: int | None
     new_count: int | None
 
     @classmethod
-    def of(cls, rows: DataFrame, again: Column, memory: Memory | None, engine: Engine) -> KnownRecords:
+    def of(cls, rows: DataFrame, asked: Asked, memory: Memory | None, engine: Engine, count: int | None) -> KnownRecords:
         """Compare the records of an answer with the known ones.
 
         Args:
             rows: The records, with `DIGEST` and `WHOSE`.
-            again: Whether the next run asks for a record again.
+            asked: What this run and the next one ask for.
             memory: What the source keeps; None where the answer counts alone.
             engine: The engine of the run.
+            count: The number of the records, where it is known.
         """
-        now = rows.groupBy(DIGEST).agg(F.count(F.lit(1)).alias("__is"), F.max(again.cast("int")).alias(_AGAIN), F.first(WHOSE).alias(WHOSE))
-        now = now.withColumn(_AGAIN, F.col(_AGAIN) == 1)
-        kept = None if memory is None else memory.rows()
+        first = [F.first(value).alias(name) for name, value in ((WHOSE, column(WHOSE)), ("__place", asked.place), ("__again", asked.comes_again))]
+        now = rows.groupBy(DIGEST).agg(F.count(F.lit(1)).alias("__is"), *first)
+        kept = None if memory is None else memory.between(asked.first, _END, count)
         if kept is None or TIMES not in kept.columns:
-            both = now.withColumns({"__was": F.lit(None).cast("bigint"), "__asked": F.lit(False)})
+            both = now.withColumns({"__was": F.lit(0).cast("bigint"), "__kept": F.lit(None).cast("binary")})
         else:
-            whose = F.col(WHOSE) if WHOSE in kept.columns else F.lit(None).cast("binary")
-            known = latest(kept.where(F.col(TIMES).isNotNull()).select("_key", "_epoch", "_file", TIMES, _AGAIN, whose.alias("__owner")))
-            before = known.select(F.col("_file").alias(DIGEST), F.col(TIMES).alias("__was"), F.col(_AGAIN).alias("__asked"), "__owner")
-            both = before.join(now, DIGEST, "full").withColumns({"__asked": F.coalesce("__asked", F.lit(False)), WHOSE: F.coalesce(WHOSE, "__owner")}).drop("__owner")
-        both = both.withColumn(_AGAIN, F.coalesce(_AGAIN, F.lit(False)))
-        moved = both.where(F.col("__was").isNull() | (_times() != F.col("__was")) | (F.col(_AGAIN) != F.col("__asked")))
+            known = kept.select(F.col("_file").alias(DIGEST), F.col(TIMES).alias("__was"), F.col("_key").alias("__kept"), F.col(WHOSE).alias("__owner"))
+            both = known.join(now, DIGEST, "full")
+            unsure = F.coalesce(F.col("__kept") >= F.lit(_MARK + _MAYBE), F.lit(False))
+            both = both.withColumns({
+                "__was": F.coalesce("__was", F.lit(0)), WHOSE: F.coalesce(WHOSE, "__owner"), "__again": F.coalesce("__again", F.lit(False)),
+                "__is": F.when(F.col("__is").isNull() & unsure, F.col("__was")).otherwise(F.coalesce("__is", F.lit(0))),
+            }).drop("__owner")  # fmt: skip
+        moved = both.where(F.col("__is") != F.col("__was"))
         most = engine.limits.driver_rows
         table = engine.to_arrow(moved.limit(most + 1))
         if table.num_rows > most:
-            return cls(both, moved, None, None)
-        new = pc.sum(pc.max_element_wise(pc.subtract(pc.fill_null(table.column("__is"), 0), pc.if_else(table.column("__asked"), table.column("__was"), 0)), 0), min_count=0)
-        return cls(both, engine.from_arrow(table), table.num_rows, new.as_py())
+            return cls(moved, None, None)
+        new = pc.sum(pc.max_element_wise(pc.subtract(table.column("__is"), table.column("__was")), 0), min_count=0)
+        return cls(engine.from_arrow(table), table.num_rows, new.as_py())
 
     def unread(self, rows: DataFrame) -> DataFrame:
         """The records that the last answer did not have, with `NTH`."""
-        before = F.when(F.col("__asked"), F.col("__was")).otherwise(F.lit(0))
-        more = self.moved.where(F.col("__is") > before).select(DIGEST, before.alias("__before"))
+        more = self.moved.where(F.col("__is") > F.col("__was")).select(DIGEST, F.col("__was").alias("__before"))
         met = rows.join(more if self.moved_count is None else F.broadcast(more), DIGEST)
         numbered = met.withColumn(NTH, F.row_number().over(Window.partitionBy(DIGEST).orderBy(DIGEST)).cast("bigint"))
         return numbered.where(F.col(NTH) > F.col("__before")).drop("__before")
 
     def kept(self, like: DataFrame | None = None) -> DataFrame:
         """What the source keeps of them. `like`: other rows that it keeps, whose columns these get too."""
-        key = F.concat(F.lit(_MARK), F.col(DIGEST).cast("binary"))
-        told = {"_key": key, "_file": F.col(DIGEST), TIMES: _times(), _AGAIN: F.col(_AGAIN), WHOSE: F.col(WHOSE)}
+        key = F.coalesce("__kept", F.concat("__place", F.col(DIGEST).cast("binary")))
+        told = {"_key": key, "_file": F.col(DIGEST), TIMES: F.col("__is"), WHOSE: F.col(WHOSE)}
         others = [] if like is None else [F.lit(None).cast(field.dataType).alias(field.name) for field in like.schema.fields if field.name not in told]
-        return self.moved.where(F.col("__was").isNotNull() | F.col(_AGAIN)).select(*(value.alias(name) for name, value in told.items()), *others)
+        return self.moved.where((F.col("__is") < F.col("__was")) | F.col("__again")).select(*(value.alias(name) for name, value in told.items()), *others)
 
     @staticmethod
     def beside(rows: DataFrame) -> DataFrame:
         """Other rows that the source keeps, with the columns of known records."""
-        return rows.withColumns({TIMES: F.lit(None).cast("bigint"), _AGAIN: F.lit(None).cast("boolean"), WHOSE: F.lit(None).cast("binary")})
+        return rows.withColumns({TIMES: F.lit(None).cast("bigint"), WHOSE: F.lit(None).cast("binary")})
 
     def gone(self) -> DataFrame:
         """The keys (`_key`) that rejects of records have which the answer was to have, and has no more."""
-        lost = self.moved.where(F.col("__asked") & (F.coalesce("__is", F.lit(0)) < F.col("__was")))
-        numbers = F.explode(F.sequence(F.coalesce("__is", F.lit(0)) + 1, F.col("__was")))
+        lost = self.moved.where(F.col("__is") < F.col("__was"))
+        numbers = F.explode(F.sequence(F.col("__is") + 1, F.col("__was")))
         return lost.select(F.col(DIGEST).alias("_file"), numbers.alias("_row")).select(place_key().alias("_key"))
 
-    def with_stale(self, events: DataFrame) -> DataFrame:
-        """Earlier events with `__stale`: whether their records are there no more."""
-        times = self.all.select(F.col(DIGEST).alias("_file"), _times().alias("__left"))
+    def with_stale(self, events: DataFrame, kept: DataFrame) -> DataFrame:
+        """Earlier events with `__stale`: whether their records are there no more. `kept`: all that earlier runs kept."""
+        names = ["_file", "__left"]
+        before = latest(kept.where(F.col(TIMES).isNotNull()).select("_key", "_epoch", "_file", F.col(TIMES).alias("__left"))).select(*names)
+        now = self.moved.select(F.col(DIGEST).alias("_file"), F.col("__is").alias("__left"))
+        times = united(before.join(now, "_file", "left_anti").select(*names), now)
         met = events.join(times, "_file", "left").withColumn("__stale", F.coalesce(F.col("_row") > F.col("__left"), F.lit(False)))
         return met.select(*map(column, events.columns), "__stale")
 
@@ -118,6 +175,6 @@ class KnownRecords:
         return events.withColumn("__stale", F.col("__stale") | (F.col("__turn") < last))
 
 
-def _times() -> Column:
-    """How often the answer has a record, or the last answer that was to have it."""
-    return F.when(F.col("__is").isNotNull(), F.col("__is")).when(F.col("__asked"), F.lit(0)).otherwise(F.col("__was"))
+def _literal(value: Any) -> Column:
+    """A typed value as a column; times are of UTC."""
+    return F.lit(value.replace(tzinfo=UTC) if isinstance(value, datetime) else value)

@@ -6,18 +6,23 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from errata.core.options import RunOptions
+from errata.state.source_memory import SourceMemory
 from tests.support import corrections
 from tests.support.change_records import COLUMNS, CREATE, Delivered, Table
 from tests.support.corrections import SOURCES
 from tests.support.databases import Database
 from tests.support.examples import examples
 from tests.support.pipelines import Folder, limited
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 SOURCE = """\
   - type: source
@@ -297,4 +302,47 @@ def test_what_a_source_has_of_change_records(name: str, tmp_path: Path) -> None:
     log = [[f"{row['epoch']} {row['op']}", *("" if row["data"].get(column) is None else str(row["data"][column]) for column in ("seq", "code", "id", "amount"))] for row in folder.log("changes")]
     assert log == [[cell.strip() for cell in line.split("|")] for line in wanted.strip().splitlines()], log
     assert not rejected or ", ".join(found) == rejected
+    assert folder.violations() == []
+
+
+WORDS = "op: code, ops: { append: [N], correct: [C], retract: [X] }"
+
+
+@pytest.mark.parametrize("merge", [f"{WORDS}, cursor: seq", f"{WORDS}, version_field: amount, cursor: seq", "op: code, cursor: seq"], ids=["all events", "newest", "plain"])
+def test_a_reject_whose_cursor_cannot_be_read_stays_when_it_is_not_asked_for(merge: str, tmp_path: Path) -> None:
+    folder, database = Folder(tmp_path), Database.new("sqlite", tmp_path)
+    folder.write("pipeline.yaml", TABLE.replace("MERGE", merge).replace("{ name: seq, type: int }", "{ name: seq, type: date }"))
+    first, last = ("c", "d") if merge.startswith("op: code, cursor") else ("N", "X")
+    database.do("CREATE TABLE changes (seq, code TEXT, id INTEGER, amount)")
+    database.do(f"INSERT INTO changes VALUES ('2026-01-05', '{first}', 1, 10), ('2026-02-99', '{first}', 2, 20), (NULL, '{first}', 3, 'many')")
+    assert folder.run().rejected == 2
+    for number, day in enumerate(("2026-03-01", "2026-03-02", "2026-03-03"), 4):  # the text of the bad cell lies before these, so that it is not asked for again
+        database.do(f"INSERT INTO changes VALUES ('{day}', '{first}', {number}, 40)")
+        assert folder.run().rejected == 2, day
+        assert "2026-02-99" in folder.text("rejected.csv")
+    database.do(f"INSERT INTO changes VALUES ('2026-03-04', '{last}', 1, 50)")
+    assert folder.run().rejected == 2
+    assert [row["id"] for row in folder.rows("rows.csv")] == ["4", "5", "6"]
+    assert folder.violations() == []
+
+
+@pytest.mark.parametrize("merge", [f"{WORDS}, cursor: seq, overlap: 3", f"{WORDS}, version_field: seq, cursor: seq, overlap: 3", "op: code, cursor: seq, overlap: 3"], ids=["all events", "newest", "plain"])
+def test_known_records_that_a_run_reads_do_not_grow_with_the_history(merge: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, database, counts = Folder(tmp_path), Database.new("sqlite", tmp_path), []
+    folder.write("pipeline.yaml", TABLE.replace("MERGE", merge))
+    first, between = "c" if merge.startswith("op: code, cursor") else "N", SourceMemory.between
+
+    def counted(memory: SourceMemory, first: bytes, end: bytes, count: int | None) -> DataFrame | None:
+        found = between(memory, first, end, count)
+        counts.append(0 if found is None else found.count())
+        return found
+
+    monkeypatch.setattr(SourceMemory, "between", counted)
+    database.do("CREATE TABLE changes (seq INTEGER, code TEXT, id INTEGER, amount INTEGER)")
+    for run in range(4):
+        numbers = range(run * 50, run * 50 + 50)
+        database.do("INSERT INTO changes VALUES " + ", ".join(f"({number}, '{first}', {number}, 1)" for number in numbers))
+        folder.run()
+        assert len(folder.rows("rows.csv")) == 50 * run + 50
+    assert counts == [4, 4, 4]  # what the overlap asks for again
     assert folder.violations() == []

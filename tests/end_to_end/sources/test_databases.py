@@ -129,6 +129,25 @@ def test_a_rejected_row_heals(merge: str, tmp_path: Path) -> None:
     assert folder.violations() == []
 
 
+@pytest.mark.parametrize("merge", ["{strategy: append, cursor: at}", "{strategy: append, primary_key: [id], cursor: at}", "{strategy: ledger, primary_key: [id], cursor: at}", "{strategy: upsert, primary_key: [id], cursor: at}"])
+def test_a_reject_whose_cursor_cannot_be_read_stays_when_it_is_not_asked_for(merge: str, tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, merge)
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{name: at, type: int}", "{name: at, type: date}"))
+    execute(folder, "INSERT INTO orders VALUES (1, 10, '2026-01-05'), (2, 20, '2026-02-99'), (3, 'many', NULL)")
+    assert folder.run().rejected == 2
+    for number, day in enumerate(("2026-03-01", "2026-03-02", "2026-03-03"), 4):  # the text of the bad cell lies before these, so that it is not asked for again
+        execute(folder, f"INSERT INTO orders VALUES ({number}, 40, '{day}')")
+        assert folder.run().rejected == 2, day
+        assert "2026-02-99" in folder.text("out/rejected.csv")
+    execute(folder, "DELETE FROM orders WHERE id = 3")  # rows without a cursor are asked for always
+    assert folder.run().rejected == 1
+    assert "2026-02-99" in folder.text("out/rejected.csv")
+    if "primary_key" in merge:
+        execute(folder, "UPDATE orders SET at = '2026-03-09' WHERE id = 2")
+        assert folder.run().rejected == 0
+    assert folder.violations() == []
+
+
 def test_an_edited_query_corrects_what_stands(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, APPEND)
     execute(folder, "INSERT INTO orders VALUES (1, 10, 1), (2, 20, 2)")
