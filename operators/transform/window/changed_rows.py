@@ -12,7 +12,8 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from changelog.lazy_imports import F, Window
-from operators.transform.window.columns import WRONG, Frames
+from operators.transform.window.columns import WRONG
+from operators.transform.window.frames import Frames
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -17,122 +17,31 @@ from changelog.exact.quotients import divided_in_layers, in_two
 from changelog.exact.ranges import ValueRange, value_ranges
 from changelog.exact.sums import IntSum
 from changelog.exact.windows import WindowSum, shared_unit
-from changelog.lazy_imports import F, Window
+from changelog.lazy_imports import F
 from cxl.check.split import read_results
 from cxl.typed import tree
 from cxl.typed.tree import WindowUse
-from cxl.types.types import Kind, Type
+from cxl.types.types import Kind
 from operators.aggregate.accumulators import OVERFLOW, Sum
 from operators.aggregate.decimal_accumulators import DecimalTotal
 from operators.aggregate.group_functions import first_true
 from operators.core.operator import INEXACT_SUM
+from operators.transform.window.frames import Frames
 from operators.transform.window.python_functions import SUMS, with_listed
 from operators.transform.window.running_totals import with_running_totals
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.window import WindowSpec
 
 
-PART, WRONG = "__part", "__window_wrong"
-"""Columns: bytes of a row's partition; why a row's functions have no value, or null."""
+WRONG = "__window_wrong"
+"""A column with why a row's functions have no value, or null."""
 
 POSITIONAL = frozenset({"row_number", "rank", "dense_rank", "lag", "lead"})
 """Functions of the current row's own place: without meaning in the rows of another source."""
 
 LISTED = frozenset({"collect", "distinct"})
 _SUMMED = (Kind.INT, Kind.FLOAT, Kind.DECIMAL)
-
-
-@dataclass(frozen=True, slots=True)
-class OrderPart:
-    """A value of a row by which the rows of a partition are ordered."""
-
-    value: Column
-    descending: bool = False
-    nulls_first: bool = False
-
-    def placed(self, value: Column, *, backwards: bool = False) -> Column:
-        """The column to order by, or `backwards` by which the order is turned around."""
-        first = self.nulls_first != backwards
-        if self.descending != backwards:
-            return value.desc_nulls_first() if first else value.desc_nulls_last()
-        return value.asc_nulls_first() if first else value.asc_nulls_last()
-
-    def precedes(self, one: Column, other: Column) -> Column:
-        """Whether a value comes ahead of another one, never null."""
-        ahead = one > other if self.descending else one < other
-        return F.when(one.isNull(), F.lit(self.nulls_first) & other.isNotNull()).when(other.isNull(), F.lit(not self.nulls_first)).otherwise(ahead)
-
-
-@dataclass(frozen=True, slots=True)
-class Ordering:
-    """A field by which the rows of a partition are ordered."""
-
-    field: str
-    type: Type
-    descending: bool = False
-    nulls_first: bool = False
-
-    def columns(self) -> list[Column]:
-        """The columns to order by."""
-        return [part.placed(part.value) for part in self.parts()]
-
-    def parts(self) -> list[OrderPart]:
-        """What is compared, one after the other; -0.0 is 0.0, and of type any numbers are ahead of texts."""
-        value = column(self.field)
-        if self.type.kind is not Kind.ANY:
-            exact = value.cast("double") + F.lit(0.0) if self.type.kind in (Kind.FLOAT, Kind.NUMERIC) else value
-            return [OrderPart(exact, self.descending, self.nulls_first)]
-        number, text = value.rlike("^-?[0-9]"), F.regexp_replace(value, '"$', "")
-        parts = (F.when(number, value).cast("double") + F.lit(0.0), F.when(~number, text))
-        return [OrderPart(value.isNull(), self.nulls_first), *(OrderPart(part, self.descending, self.descending) for part in parts)]
-
-
-@dataclass(frozen=True, slots=True)
-class Frames:
-    """Partitions in their order: by the sort fields, ties by key. `whole`: a row's frame is its whole partition.
-
-    `fields`: what the rows of a partition have in common, `PART` or fields that engines sort quicker than bytes.
-    """
-
-    order: tuple[Ordering, ...]
-    whole: bool = False
-    fields: tuple[str, ...] = (PART,)
-
-    def _ordered(self, *last: Column) -> WindowSpec:
-        return Window.partitionBy(*map(column, self.fields)).orderBy(*(part for one in self.order for part in one.columns()), *last)
-
-    @property
-    def parts(self) -> list[OrderPart]:
-        """What places are compared by: the sort fields; where there are none, the key."""
-        return [part for one in self.order for part in one.parts()] or [OrderPart(F.hex("_key"))]
-
-    @property
-    def rows(self) -> WindowSpec:
-        """The frame of each row."""
-        end = Window.unboundedFollowing if self.whole else Window.currentRow
-        return self._ordered(F.col("_key")).rowsBetween(Window.unboundedPreceding, end)
-
-    @property
-    def partition(self) -> WindowSpec:
-        """The whole partition, in the order that `rows` has, so that an engine sorts once."""
-        return self._ordered(F.col("_key")).rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-
-    @property
-    def places(self) -> WindowSpec:
-        """The partition in its order, for lag and lead, which take no frame; without one an engine cannot order by bytes."""
-        return self._ordered(F.hex("_key"))
-
-    @property
-    def number(self) -> Column:
-        """A row's position in its partition, from 1."""
-        return F.row_number().over(self._ordered(F.col("_key")).rowsBetween(Window.unboundedPreceding, Window.currentRow))
-
-    @property
-    def peers(self) -> WindowSpec:
-        """The partition in the order of the sort fields alone; there must be some."""
-        return self._ordered().rowsBetween(Window.unboundedPreceding, Window.currentRow)
 
 
 def windowed(frame: DataFrame, uses: Sequence[WindowUse], frames: Frames, *, wide: bool = False, in_tasks: bool = False) -> DataFrame:

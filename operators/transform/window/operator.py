@@ -33,7 +33,8 @@ from operators.transform.config import AnalyticWindow, TransformConfig
 from operators.transform.distinct import first_of_each
 from operators.transform.row_logic import RECORD, RowLogic
 from operators.transform.window.changed_rows import GROUP, ChangedRows
-from operators.transform.window.columns import PART, POSITIONAL, WRONG, Frames, Ordering, offset, over_nothing, reach, windowed
+from operators.transform.window.columns import POSITIONAL, WRONG, offset, over_nothing, reach, windowed
+from operators.transform.window.frames import PART, Frames, Ordering
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -58,7 +59,7 @@ class AnalyticTransform(Keyed):
         self.deterministic = logic.deterministic
         self.wide_sums = False
         if logic.program.distinct:
-            logic.settle = lambda applied: first_of_each(applied, logic.program.distinct)
+            logic.settle = lambda applied, values: first_of_each(applied, logic.program.distinct, in_tasks=values.in_tasks)
 
     def with_hidden(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> Self:
         """Return the transform with the hidden columns of the records themselves, not of the window's node."""

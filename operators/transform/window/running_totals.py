@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame
 
-    from operators.transform.window.columns import Frames
+    from operators.transform.window.frames import Frames
 
 
 _PLACE = "__place"

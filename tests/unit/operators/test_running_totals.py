@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cxl.types.types import DATE, FLOAT, INT, STRING
-from operators.transform.window.columns import Frames, Ordering
+from operators.transform.window.frames import Frames, Ordering
 from operators.transform.window.running_totals import with_running_totals
 from tests.support.changelog_histories import on_engines
 
