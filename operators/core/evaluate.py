@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 
-Settle = Callable[["Applied"], "Applied"]
+Settle = Callable[["Applied", RunValues], "Applied"]
 """Does to an applied program what only its operator can."""
 Narrow = Callable[["DataFrame"], "DataFrame"]
 """Chooses rows by what they hold, and may shape them; `_key` and `_epoch` stay."""
@@ -40,7 +40,7 @@ def as_it_is(frame: DataFrame) -> DataFrame:
     return frame
 
 
-def as_applied(applied: Applied) -> Applied:
+def as_applied(applied: Applied, values: RunValues) -> Applied:
     """A program that nothing more is done to."""
     return applied
 
@@ -89,7 +89,7 @@ def evaluate(
     ready, context = prepare(frame, program.reads_system, row, values, max_expansion)
     applied = spark.apply(ready, program, context)
     errors = _quick_errors(applied, refused, category or NAN_CATEGORY, stage) if inline else None
-    applied = settle(applied if errors is None else _inlined(applied, errors, refused))
+    applied = settle(applied if errors is None else _inlined(applied, errors, refused), values)
     passed = applied.frame.where(F.col(PASS) & ~F.col(FAILED)) if applied.can_fail else applied.frame.where(F.col(PASS))
     good = passed.select(*_passed_columns(names, program, applied), *([] if errors is None else [REFUSED]))
     if not applied.can_fail and not applied.fans_out:

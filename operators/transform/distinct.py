@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from changelog.columns import column
 from changelog.keys.spark import key_column
-from changelog.lazy_imports import F, Window
+from changelog.lazy_imports import F
 from cxl import Program, spark
 from cxl.typed import tree
 from cxl.typed.tree import Distinct
@@ -22,6 +22,7 @@ from operators.core.provenance import of_lookup
 from operators.core.row_type import RowType, key_parts
 from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
+from operators.transform.first_rows import with_first_rows
 from operators.transform.row_logic import RowLogic
 
 if TYPE_CHECKING:
@@ -72,8 +73,8 @@ class DistinctTransform(Keyed):
     def _place(self, applied: Applied) -> Column:
         return place(applied.distinct[-1], self.logic.program.distinct[-1])
 
-    def _settle(self, applied: Applied) -> Applied:
-        kept = first_of_each(applied, self.logic.program.distinct)
+    def _settle(self, applied: Applied, values: RunValues) -> Applied:
+        kept = first_of_each(applied, self.logic.program.distinct, in_tasks=values.in_tasks)
         return replace(kept, frame=kept.frame.withColumn("_lookup", self._place(applied)))
 
     def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
@@ -104,15 +105,12 @@ def refuses_distinct(program: Program, binding: Binding) -> bool:
     return program.fans_out
 
 
-def first_of_each(applied: Applied, statements: Sequence[Distinct]) -> Applied:
+def first_of_each(applied: Applied, statements: Sequence[Distinct], *, in_tasks: bool) -> Applied:
     """The applied program without the records that its distinct statements drop, in the order of the statements."""
     frame = applied.frame
     for key, statement in zip(applied.distinct, statements, strict=True):
-        reached = F.col(key.reached)
         same = _same(key, statement)
-        alike = Window.partitionBy(*same, reached).orderBy("_key").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-        first = frame.withColumns(same).withColumn("__place", F.row_number().over(alike)).where(~reached | (F.col("__place") == 1))
-        frame = first.drop("__place", *same)
+        frame = with_first_rows(frame.withColumns(same) if same else frame, list(same), key.reached, in_tasks=in_tasks).drop(*same)
     return replace(applied, frame=frame)
 
 
