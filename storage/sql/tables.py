@@ -209,10 +209,10 @@ class Session(ABC):
         names = ("table_name", "chain", "epoch", "execution_id", "columns")
         where = f"pipeline = {self.parameter(1)} AND output = {self.parameter(2)}"
         rows = self.fetched(f"SELECT {listed(names)} FROM {control.quoted} WHERE {where}{ending}", (pipeline, output))
-        if not rows:
+        if not rows or not isinstance(rows[0][2], int):  # a row without an epoch is somebody else's
             return None
         name, chain, epoch, execution, columns = rows[0]
-        return ControlRow(name or "", chain or "", int(epoch), execution or "", columns or "")
+        return ControlRow(name or "", chain or "", epoch, execution or "", columns or "")
 
     # -- tables
 

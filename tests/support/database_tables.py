@@ -183,6 +183,21 @@ def check_changed_by_another(kind: str, path: Path) -> None:
         assert stored(database) == Counter(SECOND)
 
 
+def check_control_row_without_epoch(kind: str, path: Path) -> None:
+    """A control row that somebody emptied is none of ours: the table is foreign, until it is taken over."""
+    folder, database = made(kind, path)
+    lay(folder, FIRST)
+    folder.run()
+    database.do("UPDATE _errata_outputs SET epoch = NULL")
+    lay(folder, SECOND)
+    with pytest.raises(StorageFailed, match="E610"):
+        folder.run()
+    assert stored(database) == Counter(FIRST)
+    assert folder.load().head_epoch() == 1
+    folder.run(force=True)
+    assert (stored(database), epoch(database)) == (Counter(SECOND), 2)
+
+
 def check_refused_before_the_commit(kind: str, path: Path) -> None:
     """A foreign table, a view, a key that is not unique: nothing is committed or changed."""
     folder, database = made(kind, path)

@@ -49,6 +49,11 @@ def test_somebody_else_changed_the_table(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_control_row_without_an_epoch(kind: str, tmp_path: Path) -> None:
+    tables.check_control_row_without_epoch(kind, tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_what_is_refused_before_the_commit(kind: str, tmp_path: Path) -> None:
     tables.check_refused_before_the_commit(kind, tmp_path)
 

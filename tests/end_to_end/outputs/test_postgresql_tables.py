@@ -76,6 +76,10 @@ def test_somebody_else_changed_the_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.deep
+def test_a_control_row_without_an_epoch(tmp_path: Path) -> None:
+    tables.check_control_row_without_epoch(KIND, tmp_path)
+
+
 def test_what_is_refused_before_the_commit(tmp_path: Path) -> None:
     tables.check_refused_before_the_commit(KIND, tmp_path)
 

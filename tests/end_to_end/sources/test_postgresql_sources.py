@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -137,6 +138,52 @@ def test_a_cursor_of_times_with_an_overlap_finds_late_commits(tmp_path: Path) ->
 
 
 @pytest.mark.deep
+@pytest.mark.parametrize("overlap", [True, False], ids=["overlap", "none"])
+def test_a_transaction_that_commits_late_is_found_by_an_overlap_alone(overlap: bool, tmp_path: Path) -> None:
+    folder, database = made(tmp_path, "CREATE TABLE orders (id bigint, v int, at timestamptz DEFAULT now())")
+    merge = "{strategy: append, primary_key: [id], cursor: at" + (", overlap: 1h}" if overlap else "}")
+    text = PIPELINE.replace("{strategy: snapshot, primary_key: [id]}", merge)
+    folder.write("pipeline.yaml", text.replace("{name: v, type: int}", "{name: v, type: int}, {name: at, type: date_time}"))
+    with connected(postgres(), database.name) as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("INSERT INTO orders (id, v) VALUES (1, 1)")
+        database.do("INSERT INTO orders (id, v) VALUES (2, 2)")
+        folder.run()
+        cursor.execute("COMMIT")
+    folder.run()
+    assert set(live(folder)) == ({(1, 1), (2, 2)} if overlap else {(2, 2)})
+
+
+def test_a_connection_that_is_terminated_is_read_once_again(tmp_path: Path) -> None:
+    folder, database = made(tmp_path, "CREATE TABLE orders (id bigint, v int)", "INSERT INTO orders VALUES (1, 1)")
+    ours = f"FROM pg_stat_activity WHERE datname = '{database.name}' AND application_name = 'errata' AND state = 'active'"
+    folder.write("errata.toml", database.toml + 'connect_timeout = "5s"\n')
+    with connected(postgres(), database.name) as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("LOCK TABLE orders IN ACCESS EXCLUSIVE MODE")
+        words = [sys.executable, "-m", "errata", "run", str(tmp_path / "pipeline.yaml"), "--engine", "sail"]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=Path(__file__).parents[3]) as process:
+            wait_for(lambda: database.ask(f"SELECT count(*) {ours} AND wait_event_type = 'Lock'") == [(1,)], 60)
+            database.ask(f"SELECT pg_terminate_backend(pid) {ours}")
+            cursor.execute("ROLLBACK")
+            said = process.communicate(timeout=120)[0]
+    assert process.returncode == 0, said
+    assert live(folder) == Counter([(1, 1)])
+
+
+def test_a_lock_of_somebody_else_ends_with_the_timeout_of_statements(tmp_path: Path) -> None:
+    folder, database = made(tmp_path, "CREATE TABLE orders (id bigint, v int)", "INSERT INTO orders VALUES (1, 1)")
+    folder.write("errata.toml", database.toml + 'statement_timeout = "1s"\n')
+    with connected(postgres(), database.name) as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("LOCK TABLE orders IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(StorageFailed, match=r"E608.*timeout"):
+            folder.run()
+        cursor.execute("ROLLBACK")
+    folder.run()
+    assert live(folder) == Counter([(1, 1)])
+
+
 def test_all_tables_are_read_in_one_moment(tmp_path: Path) -> None:
     folder, database = made(tmp_path, "CREATE TABLE orders AS SELECT g AS id, 100 AS v FROM generate_series(1, 50) g", "CREATE TABLE others AS SELECT g AS id, 100 AS v FROM generate_series(1, 50) g")
     second = PIPELINE.partition("  - type: source")[2].partition("  - {type: output")[0].replace("orders", "others")
@@ -249,6 +296,32 @@ def test_secrets_are_nowhere(tmp_path: Path) -> None:
         assert not any(secret in text for text in texts)
         found = [file for file in (tmp_path / ".errata").rglob("*") if file.is_file() and secret.encode() in file.read_bytes()]
         assert found == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "held"), [("password", "file"), ("password", "address"), ("host", "environment"), ("encryption", "address"), ("syntax", "file"), ("type", "environment")]
+)
+def test_no_fault_shows_a_secret(fault: str, held: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, database = made(tmp_path, "CREATE TABLE orders (id text, v int)", "INSERT INTO orders VALUES ('x', 1)")
+    secret, server = ("no:p@ss%word" if fault == "password" else PASSWORD), postgres()
+    host = "db.invalid" if fault == "host" else server.host
+    place = f"{host}:{server.port}/{database.name}" + ("?sslmode=require" if fault == "encryption" else "")
+    monkeypatch.setenv("SHOP_PASSWORD", secret)
+    folder.write("secret", secret + "\n")
+    address = f"postgresql://postgres:{quote(secret, safe='')}@{place}" if held == "address" else f"postgresql://postgres@{place}"
+    password = {"file": 'password = "file:secret"\n', "environment": 'password = "env:SHOP_PASSWORD"\n', "address": ""}[held]
+    folder.write("errata.toml", f'[connections.shop]\nurl = "{address}"\nconnect_timeout = "1s"\n{password}')
+    if fault == "syntax":
+        folder.write("pipeline.yaml", PIPELINE.replace("table: orders", "query: SELECT id, v FROM orders WHERE WHERE"))
+    with standing_in(tmp_path):
+        code, *texts = command("run", "pipeline.yaml", "-vv", "--events", "jsonl")
+        texts += command("explain", "pipeline.yaml")[1:]
+    assert code == (2 if fault == "type" else 4), texts
+    assert fault == "type" or "E608" in texts[1], texts
+    shapes = {secret, quote(secret, safe=""), quote(secret)}
+    assert not [text for text in texts for shape in shapes if shape in text]
+    files = [file for file in (tmp_path / ".errata").rglob("*") if file.is_file()]
+    assert not [file for file in files for shape in shapes if shape.encode() in file.read_bytes()]
 
 
 @pytest.mark.deep
