@@ -86,12 +86,12 @@ class NodeContext:
         run = self.run
         run.tables.changelog(self.node).create()  # a node that was derived until now has no table
 
-        def choose(rows: Rows) -> Rows:
-            return rows if keys is None else rows.semi_join(keys, on)
-
         if not run.plan.persisted(self.node):
-            return choose(run.tables.rejects(run.engine, self.node, run.epoch - 1)).without("_epoch")
-        return run.tables.live(run.engine, self.node, run.values, run.epoch - 1, choose).without("_epoch")
+            rejects = run.tables.rejects(run.engine, self.node, run.epoch - 1)
+            return (rejects if keys is None else rejects.semi_join(keys, on)).without("_epoch")
+        if keys is None:
+            return run.tables.live(run.engine, self.node, run.values, run.epoch - 1).without("_epoch")
+        return run.tables.live_with(run.engine, self.node, keys, on, run.epoch - 1).without("_epoch")
 
     def own_state(self, keys: Rows | None = None) -> Rows | None:
         """The node's states before this run."""

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
-from changelog import arrow_algebra
 from changelog.algebra import fold
 from changelog.lazy_imports import pa
 from changelog.rows import Rows
 from errata.erasure.nameless import without_nameless
 from errata.plan.plan import Node
-from errata.state.node_tables import Choose, folded
+from errata.state.node_tables import Choose, chosen_live, folded
 from errata.state.run_state import RunState
 from errata.state.suppressed_rows import IS_SUPPRESSED, truth, unmarked
 from operators.core.evaluate import Narrow, as_it_is
@@ -82,12 +81,8 @@ class CommittedPriorRows:
 
     def chosen(self, choice: Choice) -> pa.Table | None:
         """The chosen rows, on the driver and with `_epoch`. None where many rows were taken back, or some are suppressed."""
-        run, table = self.run, self.run.tables.changelog(self.node)
-        most = table.statistics.retractions()
-        if self.suppressed or self.other or self.nameless or most > run.engine.limits.driver_rows:
-            return None
-        rows = table.chosen_arrow(choice, run.epoch - 1)
-        return arrow_algebra.remaining(rows, table.taken_back(run.epoch - 1)) if most else arrow_algebra.fold(rows)
+        run = self.run
+        return None if self.suppressed or self.other or self.nameless else chosen_live(run.engine, run.tables.changelog(self.node), choice, run.epoch - 1)
 
     def _shaped(self, live: Rows) -> DataFrame:
         source = cast("SourceNode", self.node.operator)

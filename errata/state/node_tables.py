@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, cast
 
-from changelog import spark_algebra
+from changelog import arrow_algebra, spark_algebra
 from changelog.algebra import fold, latest
 from changelog.columns import column
 from changelog.lazy_imports import F, pa
@@ -22,6 +22,7 @@ from operators.core.provenance import key_slice
 from operators.core.row_type import CK, OWN_HIDDEN, STATUS, Status
 from operators.core.run_values import RunValues, qualifying
 from storage.delta.changelog_table import ChangelogTable
+from storage.delta.chosen_rows import Choice, InValues
 from storage.delta.columns import declared
 from storage.errors import Damaged
 from storage.state.entry import Entry
@@ -125,6 +126,16 @@ class Tables:
         [(name, port)] = node.inputs
         above, chosen = self.plan[name], choose
         return self.live(engine, above, values, at, lambda rows: chosen(_images_of_live(node, [qualify_input(visible_rows(rows, above, port, node), node, 0)], values)))
+
+    def live_with(self, engine: Engine, node: Node, keys: Rows, on: str, at: int) -> Rows:
+        """The live rows of a node with a table that have one of some keys in one of Errata's own columns."""
+        table, most = self.changelog(node), engine.limits.held_rows
+        if is_local(self.root) and keys.at_most is not None and keys.at_most <= engine.limits.driver_rows and not engine.limits.are_small(table.statistics.rows()):
+            values = sorted(keys.as_table().column(on).drop_null().to_pylist())
+            found = chosen_live(engine, table, InValues(on, values), at, most)
+            if found is not None:
+                return Rows(engine, found)
+        return folded(engine, table, at, lambda rows: rows.semi_join(keys, on))
 
     def _inputs(self, node: Node, read: Callable[[Node], Rows]) -> Iterator[Rows]:
         """The rows at each input of a node, out of the rows that `read` returns for the nodes upstream."""
@@ -241,6 +252,15 @@ def folded(engine: Engine, table: ChangelogTable, at: int | None = None, choose:
     taken = engine.from_arrow(table.taken_back(at)) if most > 0 and engine.limits.are_small(most) else None
     narrow = as_it_is if choose is None else lambda frame: choose(Rows(engine, frame=frame)).as_frame()
     return Rows(engine, frame=spark_algebra.fold(table.read(engine, at=at), has_negatives=most > 0, taken=taken, narrow=narrow))
+
+
+def chosen_live(engine: Engine, table: ChangelogTable, choice: Choice, at: int, most: int | None = None) -> pa.Table | None:
+    """The live rows of a table that are chosen, on the driver. None where many rows were taken back, or more than `most` op rows are chosen."""
+    taken = table.statistics.retractions()
+    rows = None if taken > engine.limits.driver_rows else table.few_chosen_arrow(choice, at, most)
+    if rows is None:
+        return None
+    return arrow_algebra.remaining(rows, table.taken_back(at)) if taken else arrow_algebra.fold(rows)
 
 
 def _through(node: Node, inputs: Iterable[Rows], values: RunValues) -> Rows:

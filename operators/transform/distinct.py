@@ -10,18 +10,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from changelog.columns import column
+from changelog.frames import united
 from changelog.keys.spark import key_column
 from changelog.lazy_imports import F
 from cxl import Program, spark
 from cxl.typed import tree
 from cxl.typed.tree import Distinct
 from operators.core.binding import Binding
+from operators.core.context import OperatorContext
+from operators.core.delta import Delta
 from operators.core.evaluate import as_new, prepare
-from operators.core.operator import INEXACT, Keyed, shared_number
+from operators.core.following import may_choose
+from operators.core.operator import INEXACT, SHARED, Keyed, shared_number
 from operators.core.provenance import of_lookup
 from operators.core.row_type import RowType, key_parts
 from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
+from operators.transform.distinct_delta import KEYED, UNKEYED, FirstRecords
 from operators.transform.first_rows import with_first_rows
 from operators.transform.row_logic import RowLogic
 
@@ -29,9 +34,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from cxl.spark import Applied, DistinctKey
-
-
-_KEYED, _UNKEYED = b"\x01", b"\x00"
 
 
 class DistinctTransform(Keyed):
@@ -85,6 +87,29 @@ class DistinctTransform(Keyed):
         """The records with their distinct key."""
         return self.lookup(as_new(frame), 0, values)
 
+    def answer(self, context: OperatorContext) -> Delta:
+        """Follow the first record of each key. Live records are read only for keys that their first record left."""
+        if context.first or not (self._leaves_rows and may_choose(self, context)):
+            return super().answer(context)
+        delta = context.delta(0)
+        assert delta is not None  # a node with one input answers to it
+        changes = context.materialized(self.lookup(self.hashed(delta.frame, 0), 0, context.values))
+        prior = self.prior(context, changes.distinct(["_lookup"]))
+        if not (changes.are_here and prior.are_here):
+            return super().answer(context)
+        firsts = FirstRecords.of(changes.as_table(), prior.as_table())
+        records = context.rows(firsts.came).without("_lookup", SHARED).as_frame()
+        if firsts.left.num_rows:
+            others = self.of_affected(context, 0, context.rows(firsts.left)).drop("_lookup")
+            records = united(others, records.join(others.select("_key"), "_key", "left_anti").select(*map(column, others.columns)))
+        return Delta.between(context.rows(firsts.prior), self._whole_rows(context, self.compute([records], context.values)))
+
+    @property
+    def _leaves_rows(self) -> bool:
+        """Whether the first record of each key leaves a row, if only a reject: nothing behind the statement drops it."""
+        kinds = [type(statement) for statement in self.logic.program.statements]
+        return tree.Filter not in kinds[kinds.index(tree.Distinct) :]
+
     def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
         """The program on all records, the first of each distinct key kept."""
         frame = as_new(frames[0]).withColumn("_lookup", F.lit(None).cast("binary"))
@@ -93,8 +118,8 @@ class DistinctTransform(Keyed):
 
 def place(key: DistinctKey, statement: Distinct) -> Column:
     """The bytes of a record's key at a statement."""
-    own = F.concat(F.lit(_UNKEYED), F.col("_key"))
-    return F.when(F.col(key.reached), F.concat(F.lit(_KEYED), _key_bytes(key, statement))).otherwise(own)
+    own = F.concat(F.lit(UNKEYED), F.col("_key"))
+    return F.when(F.col(key.reached), F.concat(F.lit(KEYED), _key_bytes(key, statement))).otherwise(own)
 
 
 def refuses_distinct(program: Program, binding: Binding) -> bool:

@@ -250,9 +250,16 @@ class ChangelogTable:
 
     def chosen_arrow(self, choice: Choice, at: int | None = None) -> pa.Table:
         """Return the op rows up to epoch `at` that are chosen, on the driver and without `_cause`."""
+        rows = self.few_chosen_arrow(choice, at)
+        assert rows is not None  # any number of them
+        return rows
+
+    def few_chosen_arrow(self, choice: Choice, at: int | None = None, most: int | None = None) -> pa.Table | None:
+        """Return the same rows. None where there are more than `most`."""
         with storing(self.uri):
             placements = [where for where in self._placements(self._required()) if where.column.name != CAUSE]
-            return logical_table(chosen_rows(self._required(), [name for where in placements for name in where.read], choice, at), placements)
+            rows = chosen_rows(self._required(), [name for where in placements for name in where.read], choice, at, most)
+            return None if rows is None else logical_table(rows, placements)
 
     def blank(self, names: Collection[str]) -> frozenset[str]:
         """Return which of Errata's own columns have no value in any stored row, by the metadata of the data files. Of a table that is not local, none is known."""

@@ -196,13 +196,17 @@ def _between(starts: NDArray[np.int64], stops: NDArray[np.int64], count: int) ->
     return inside
 
 
-def chosen_rows(table: DeltaTable, names: Sequence[str], choice: Choice, last_epoch: int | None = None) -> pa.Table:
-    """Return some stored columns of the chosen rows up to an epoch, in plain types and in any order. Raises OSError."""
+def chosen_rows(table: DeltaTable, names: Sequence[str], choice: Choice, last_epoch: int | None = None, most: int | None = None) -> pa.Table | None:
+    """Return some stored columns of the chosen rows up to an epoch, in plain types and in any order; None where there are more than `most`. Raises OSError."""
     kinds = {where.column.name: where.column.type for where in in_place(table.schema().fields)}
     schema = pa.schema([pa.field(name, kinds[name]) for name in names])
-    files = TableFiles(table)
-    made = [_File(files, one).rows(schema, choice, last_epoch) for one in files.all()]
-    return pa.concat_tables([schema.empty_table(), *made])
+    files, made, count = TableFiles(table), [schema.empty_table()], 0
+    for one in files.all():
+        made.append(_File(files, one).rows(schema, choice, last_epoch))
+        count += made[-1].num_rows
+        if most is not None and count > most:
+            return None
+    return pa.concat_tables(made)
 
 
 def blank_columns(table: DeltaTable, names: Collection[str]) -> frozenset[str]:
@@ -264,10 +268,12 @@ class _File:
         """Return the rows that pass a quick test, or more. They have the tested columns, and what the file has of a schema."""
         places = {name: place for place, name in enumerate(pl.read_parquet_schema(content()))}
         names = [*dict.fromkeys([*(name for name in schema.names if name in places), *tested])]
-        if any(pa.types.is_timestamp(kind) for kind in schema.types):  # Spark writes nanoseconds, which end in the year 2262
+        if any(pa.types.is_timestamp(kind) for kind in schema.types):
             import pyarrow.parquet as pq
 
-            return pq.ParquetFile(content(), coerce_int96_timestamp_unit="us").read(names)
+            file = pq.ParquetFile(content(), coerce_int96_timestamp_unit="us")
+            if any(file.schema.column(at).physical_type == "INT96" for at in range(len(file.schema))):  # Spark writes nanoseconds, which end in the year 2262
+                return file.read(names)
         rows = pl.scan_parquet(content(), glob=False, parallel="prefiltered").filter(near)
         return rows.select(pl.nth(*(places[name] for name in names))).collect().to_arrow()  # by places, because Polars reads some names as patterns
 

@@ -23,7 +23,7 @@ from operators.core.context import OperatorContext
 from operators.core.decimal_columns import at_scale
 from operators.core.delta import Delta
 from operators.core.evaluate import FINALIZE, Evaluated, as_new, as_output, error_text, evaluate, reject_key, rejects
-from operators.core.following import ENOUGH, Outgrown, may_choose, require_few
+from operators.core.following import Outgrown, may_choose, require_few
 from operators.core.operator import INEXACT, UNHASHED, Keyed, shared_number
 from operators.core.provenance import ASKER, by_key, of_lookup
 from operators.core.row_type import RowType, key_parts
@@ -38,10 +38,6 @@ from operators.transform.window.frames import PART, Frames, Ordering
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-
-MANY_CHANGES = 1.3
-"""The op rows for each changed partition from which on two of five partitions changed, where partitions change by chance."""
 
 
 class AnalyticTransform(Keyed):
@@ -140,17 +136,8 @@ class AnalyticTransform(Keyed):
         return rows
 
     def answer(self, context: OperatorContext) -> Delta:
-        """Compute the changed partitions again. Where these have many rows, only the rows that a change can reach are compared with the prior ones."""
-        if not (self._sees_in_order and may_choose(self, context)):
-            return super().answer(context)
-        changes = context.changed_rows(0)
-        bounds = self._bounds(context) if changes is not None and changes >= ENOUGH else None
-        if bounds is not None and changes is not None and changes > MANY_CHANGES * bounds.count():
-            return self.of_reached(context, bounds)
-        try:
-            return super().answer(context)
-        except Outgrown:
-            return self.of_reached(context, self._bounds(context) if bounds is None else bounds)
+        """Compute the changed partitions again. Where their order tells which rows a change can reach, only these are compared with the prior ones."""
+        return self.of_reached(context) if self._sees_in_order and may_choose(self, context) else super().answer(context)
 
     @property
     def _sees_in_order(self) -> bool:
@@ -165,33 +152,30 @@ class AnalyticTransform(Keyed):
     def _changed_rows(self) -> ChangedRows:
         return ChangedRows(self.frames, *reach(self.logic.program.windows))
 
-    def _bounds(self, context: OperatorContext) -> Rows:
-        """The first and the last change of each partition."""
-        delta = context.delta(0)
-        assert delta is not None  # a node without other inputs answers to this one
-        return context.materialized(self._changed_rows.bounds(self._grouped(delta.frame)))
+    def of_reached(self, context: OperatorContext) -> Delta:
+        """The delta of the rows that changes can reach. Raises `Outgrown` where these are many.
 
-    def of_reached(self, context: OperatorContext, found: Rows) -> Delta:
-        """The delta of the rows that changes can reach. Raises `Outgrown` where these are many too.
-
-        Args:
-            context: What the operator may look up.
-            found: The bounds of the changes.
+        Prior rows are found by their keys: records that came last lie in few files.
         """
-        changed, bounds, delta = self._changed_rows, found.as_frame(), context.delta(0)
-        assert delta is not None  # the bounds come from it
-
-        def marked(rows: DataFrame) -> DataFrame:
-            return changed.marked(self._grouped(rows), bounds)
-
-        between = context.materialized(changed.between(context.live_input(0, marked)).select("_key"))
-        require_few(self, context, between, context.live_rows(0), self.most_affected)
-        ready, bad = self._within(self._placed([context.live_input(0, marked)])[0], context.values)
+        changed, delta = self._changed_rows, context.delta(0)
+        assert delta is not None  # a node without other inputs answers to this one
+        bounds = context.materialized(changed.bounds(self._grouped(delta.frame))).as_frame()
+        found = context.materialized(context.live_input(0, lambda rows: changed.marked(self._grouped(rows), bounds)))
+        self._require_few_between(context, found)
+        ready, bad = self._within(self._placed([found.as_frame()])[0], context.values)
         ready = context.materialized(changed.reached(ready)).as_frame()
         records = united(*(rows.select("_key") for rows in (ready, delta.frame, *bad)))
         keys = context.materialized(united(records, records.select(reject_key().alias("_key"))).distinct())
         prior = context.materialized(context.live_own(keys, "_key"))
         return Delta.between(prior, self._whole_rows(context, self._rows(ready, bad, context.values)))
+
+    def _require_few_between(self, context: OperatorContext, found: Rows) -> None:
+        """Raise `Outgrown` where the marked rows are many, and those between the first and the last change are too."""
+        try:
+            require_few(self, context, found, context.live_rows(0), self.most_affected)
+        except Outgrown:
+            between = context.materialized(self._changed_rows.between(found.as_frame()).select("_key"))
+            require_few(self, context, between, context.live_rows(0), self.most_affected)
 
     def _grouped(self, rows: DataFrame) -> DataFrame:
         """Rows with the number that their partition has, or its bytes where it has none."""

@@ -99,13 +99,11 @@ def test_the_rows_are_what_one_full_run_gives(sail: Engine, monkeypatch: pytest.
     kept = AnalyticTransform.of_reached
     reached = list[int]()
 
-    def noted(self: AnalyticTransform, context: Any, found: Any) -> Any:
+    def noted(self: AnalyticTransform, context: Any) -> Any:
         reached.append(1)
-        return kept(self, context, found)
+        return kept(self, context)
 
     monkeypatch.setattr(AnalyticTransform, "of_reached", noted)
-    monkeypatch.setattr("operators.transform.window.operator.ENOUGH", 0)
-    monkeypatch.setattr("operators.transform.window.operator.MANY_CHANGES", 0)
     monkeypatch.setattr("operators.core.following.exceed", lambda rows, most, held: False)
     window = {"partition_by": ["g"], "sort_by": ORDERS[order]}
     operator = bound("transform", {"analytic_window": window, "cxl": PROGRAMS[program]}, "g:string, o:int, v:float")
@@ -121,9 +119,7 @@ def test_the_rows_are_what_one_full_run_gives(sail: Engine, monkeypatch: pytest.
     assert len(reached) == (0 if program in SEVERAL else len(steps) - 1)
 
 
-def test_a_sum_that_columns_do_not_hold_is_noticed_ahead_of_the_change(sail: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("operators.transform.window.operator.ENOUGH", 0)
-    monkeypatch.setattr("operators.transform.window.operator.MANY_CHANGES", 0)
+def test_a_sum_that_columns_do_not_hold_is_noticed_ahead_of_the_change(sail: Engine) -> None:
     operator = bound("transform", {"analytic_window": {"partition_by": ["g"], "sort_by": [{"field": "o"}]}, "cxl": "emit total = $window.sum(v)"}, "g:string, o:int, v:float")
     memory, records = Memory(sail, operator), dict[int, Record]()
     steps: list[Records] = [{number: ("a", number, 1e-40) for number in range(4)}, {4: ("a", 4, 1e9)}]
