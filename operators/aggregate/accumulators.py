@@ -46,7 +46,7 @@ class Accumulator(Protocol):
         """The error of a value that does not fit its type."""
 
     def contributions(self, weight: Column) -> list[Column]:
-        """What each row adds to each state column."""
+        """The terms of each row in the state columns."""
 
     def contributed(self, rows: pa.Table, weight: Numbers) -> dict[str, Numbers]:
         """The same of rows on the driver with these weights, by state column."""
@@ -153,12 +153,12 @@ class Sum:
         return self.total.unused(value_range) if isinstance(self.total, FloatSum) and value_range is not None else frozenset()
 
     def contributions(self, weight: Column) -> list[Column]:
-        """What each row adds."""
+        """The terms of each row."""
         counted = F.when(column(self.value).isNotNull(), weight).otherwise(_zero()).alias(f"{self.name}_n")
         return [*self.total.contributions(column(self.value), weight), counted]
 
     def contributed(self, rows: pa.Table, weight: Numbers) -> dict[str, Numbers]:
-        """What each row adds."""
+        """The terms of each row."""
         known = _given(rows, self.value)
         return contributions(self.total, _values(rows, self.value), known, weight) | {f"{self.name}_n": weight * known}
 
@@ -214,14 +214,14 @@ class WeightedMean:
         return frozenset()
 
     def contributions(self, weight: Column) -> list[Column]:
-        """What each row adds."""
+        """The terms of each row."""
         value, share = column(self.value).cast("double"), column(self.weight).cast("double")
         known = value.isNotNull() & share.isNotNull()
         product = F.when(known, value * share)
         return [*self.products.contributions(product, weight), *self.weights.contributions(F.when(known, share), weight)]
 
     def contributed(self, rows: pa.Table, weight: Numbers) -> dict[str, Numbers]:
-        """What each row adds."""
+        """The terms of each row."""
         values, shares = (_values(rows, name).astype("f8") for name in (self.value, self.weight))
         known = _given(rows, self.value) & _given(rows, self.weight)
         with np.errstate(over="ignore", invalid="ignore"):

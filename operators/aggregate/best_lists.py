@@ -40,7 +40,7 @@ class Entries:
 
     @property
     def ranks(self) -> pl.Series:
-        """What orders the entries; null where there is no value."""
+        """The ranks that order the entries; null where there is no value."""
         return _ranks(self.values if self.keys is None else self.keys)
 
 

@@ -228,7 +228,7 @@ class BestValues:
 
 
 def _member(name: str) -> Callable[[Column], Column]:
-    """What takes a member out of a struct."""
+    """A function that takes a member out of a struct."""
     return lambda pair: pair.getField(name)
 
 

@@ -48,7 +48,7 @@ def bind(spec: NodeSpec, binding: Binding) -> Aggregate | None:
 
 
 def _problem_of(name: str, config: AggregateConfig, row: RowType) -> tuple[str, str, str, str] | None:
-    """What strategy or lateness ask for and the input does not give: code, message, key and help."""
+    """The problem where the input does not fit strategy or lateness: code, message, key and help."""
     omitted = ", ".join(f"'{field}'" for field in correlation_fields(row) if field not in config.group_by)
     if config.strategy == "streaming" and omitted:
         message = f"aggregate '{name}' leaves out the correlation key {omitted}, so its rows may be retracted; strategy 'streaming' cannot"

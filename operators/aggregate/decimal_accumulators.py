@@ -45,7 +45,7 @@ class DecimalTotal:
 
     @property
     def quotient(self) -> DecimalSum | DecimalMean:
-        """What the call's value is."""
+        """The call's value."""
         return self.total if self.mean is None else self.mean
 
     @property
@@ -62,13 +62,13 @@ class DecimalTotal:
         return frozenset()
 
     def contributions(self, weight: Column) -> list[Column]:
-        """What each row adds."""
+        """The terms of each row."""
         value = column(self.value)
         counted = F.when(value.isNotNull(), weight).otherwise(F.lit(0).cast("bigint")).alias(self._count)
         return [*self.total.weighted(limb_columns(value), weight), counted]
 
     def contributed(self, rows: pa.Table, weight: Numbers) -> dict[str, Numbers]:
-        """What each row adds."""
+        """The terms of each row."""
         values = _whole(rows, self.value)
         limbs = dict(zip(self.total.columns, limbs_of(values), strict=True))
         return {name: limb * weight for name, limb in limbs.items()} | {self._count: weight * _known(values)}
@@ -128,13 +128,13 @@ class DecimalWeightedMean:
         return frozenset()
 
     def contributions(self, weight: Column) -> list[Column]:
-        """What each row adds."""
+        """The terms of each row."""
         value, share = column(self.value), column(self.weight)
         shares = [F.when(value.isNotNull(), limb) for limb in limb_columns(share)]
         return [*self.ratio.above.weighted(product_columns(value, share), weight), *self.ratio.below.weighted(shares, weight)]
 
     def contributed(self, rows: pa.Table, weight: Numbers) -> dict[str, Numbers]:
-        """What each row adds."""
+        """The terms of each row."""
         values, shares = _whole(rows, self.value), _whole(rows, self.weight)
         products = [limb * weight for limb in products_of(values, shares)]
         weights = [limb * weight * _known(values) for limb in limbs_of(shares)]

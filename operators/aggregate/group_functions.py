@@ -58,7 +58,7 @@ class _Ways:
         return cls(sums, native, [use for use in calls if use.column not in sums and use.column not in native])
 
     def contributions(self) -> Iterator[Column]:
-        """What each row adds to the sums."""
+        """The terms of each row in the sums."""
         return (part for one in self.sums.values() for part in one.contributions(F.lit(1).cast("bigint")))
 
     def added(self) -> list[Column]:
@@ -71,7 +71,7 @@ class _Ways:
         return (part for one in self.sums.values() for part in one.carried())
 
     def kept(self) -> list[Column]:
-        """What is handed on as it was added."""
+        """The columns that are handed on unchanged."""
         return [*(column(name) for name in self.native), *(column(f"{use.column}_rows") for use in self.listed)]
 
     def results(self) -> list[Column]:
@@ -91,7 +91,7 @@ def _total(name: str) -> Column:
 
 
 def wrongs(accumulators: Any) -> list[tuple[Column, str]]:
-    """What can be wrong with a group's sums, the more general first."""
+    """The faults that a group's sums can have, the more general first."""
     found: Sequence[Accumulator] = list(accumulators)
     return [(one.inexact(), INEXACT_SUM) for one in found] + [(one.overflows(), one.overflow) for one in found]
 

@@ -46,7 +46,7 @@ FROM_STATES = is_null("_error") | begins("_error", error_start(FINALIZE))
 
 
 WAS = "__was:"
-"""What names of state columns begin with where they are those before a delta."""
+"""The prefix of state columns before a delta."""
 
 
 class Aggregate(Keyed):
@@ -118,7 +118,7 @@ class Aggregate(Keyed):
         return not self.groups
 
     def reads_source(self) -> frozenset[str]:
-        """What the program reads of single records."""
+        """The provenance of a record that the program reads."""
         return self.program.reads_system
 
     def describe(self) -> Sequence[str]:
@@ -221,7 +221,7 @@ class Aggregate(Keyed):
         return replace(done, good=done.good.withColumns(numbers)) if numbers else done
 
     def _change(self, context: OperatorContext, good: DataFrame, accumulators: Sequence[Accumulator], *, whole: bool) -> DataFrame:
-        """What op rows add to the states of their groups, with lists of best values, or with `BestValues.changes`.
+        """The terms of op rows in the states of their groups, with lists of best values, or with `BestValues.changes`.
 
         Args:
             context: What the operator may look up.

@@ -21,7 +21,7 @@ ROWS = "__rows"
 
 
 def change(rows: pa.Table, groups: Sequence[str], accumulators: Sequence[Accumulator]) -> pa.Table:
-    """What op rows (`_op`, `_key` of their group, fields of the group, the calls' columns) add to the states of their groups; over nothing, too, where all is one group."""
+    """The terms of op rows (`_op`, `_key` of their group, fields of the group, the calls' columns) in the states of their groups; also without rows, where all is one group."""
     weight = weights(rows)
     parts = {name: values for one in accumulators for name, values in one.contributed(rows, weight).items()} | {ROWS: weight}
     found = _summed(rows.select(["_key", *groups]), parts)

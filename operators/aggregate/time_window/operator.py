@@ -120,7 +120,7 @@ class WindowedAggregate(Aggregate):
 
     @property
     def clock(self) -> Clock:
-        """What tells the watermarks of the input."""
+        """The clock of the input's watermarks."""
         return Clock(self.inputs[0], self.held)
 
     @property

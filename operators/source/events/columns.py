@@ -9,7 +9,7 @@ from storage.formats.base import ACTIVATES, GOES, PASSED, STANDS, TRUNCATES
 __all__ = ["ACTIVATES", "CORRECTS", "GOES", "PASSED", "PATCHES", "STANDS", "TRUNCATES"]
 
 CORRECTS, PATCHES = 5, 6
-"""What a record does beside what messages do: it replaces a row that it expects, or some columns of it."""
+"""The effect of a record beside the effects of messages: it replaces a row that it expects, or some columns of it."""
 
 COLUMNS: Final = {
     "__of": "binary",
@@ -23,7 +23,7 @@ COLUMNS: Final = {
     "__version": "binary",
     "__stream": "bigint",
 }
-"""What an event says.
+"""The content of an event.
 
 `__of`: the key that it acts on; of a reject its place. `__does`: a code such as STANDS. `__quiet`: whether a retraction of nothing is nothing.
 `__expects`: whether it expects a live row. `__part`: 1 and 2 for the halves of a record that takes back one key and appends another, else 0.

@@ -27,32 +27,32 @@ Marks = Callable[[IngestRequest, "DataFrame"], "DataFrame"]
 def events_of(request: IngestRequest, rows: DataFrame, marks: Marks) -> DataFrame:
     """The events of records: the columns that the source stores, `COLUMNS`. Rejects are events of their places."""
     config = request.config
-    told = marks(request, rows)
+    events = marks(request, rows)
     good = F.col("_error").isNull()
-    told = told.where(~good | (F.col("__does") != PASSED)).withColumn("__does", F.when(good, F.col("__does")).otherwise(STANDS))
+    events = events.where(~good | (F.col("__does") != PASSED)).withColumn("__does", F.when(good, F.col("__does")).otherwise(STANDS))
     if config.merge.version_field:
         versioned = ~F.col("__does").isin(ACTIVATES)
         names = ", ".join(config.merge.version_field)
-        told = rejected(told, F.col("_error").isNull() & versioned & F.col("__version").isNull(), "null_version", F.lit(f"the version ({names}) is null"))
-    return _split(request, _with_keys(request, told))
+        events = rejected(events, F.col("_error").isNull() & versioned & F.col("__version").isNull(), "null_version", F.lit(f"the version ({names}) is null"))
+    return _split(request, _with_keys(request, events))
 
 
-def _with_keys(request: IngestRequest, told: DataFrame) -> DataFrame:
+def _with_keys(request: IngestRequest, events: DataFrame) -> DataFrame:
     """Add `__own` and `__named`: the record's own key, and the key of the record that it means. Rejects records without the key that they need."""
     config, keys = request.config, request.source.identity
     if not config.merge.of:
         null = any_of([column(name).isNull() for name, _ in keys])
-        told = told.withColumns({"__own": F.col("_key"), "__named": F.col("_key"), "__shown": _shown([(name, column(name)) for name, _ in keys])})
+        events = events.withColumns({"__own": F.col("_key"), "__named": F.col("_key"), "__shown": _shown([(name, column(name)) for name, _ in keys])})
     else:
         named = _named(config, [name for name, _ in keys])
         means = F.col("__does").isin(GOES, PATCHES)
         needed = [F.when(means, value).otherwise(column(name)) for name, value in named]
         null = any_of([value.isNull() for value in needed])
         shown = _shown(named)
-        told = told.withColumns({"__own": F.col("_key"), "__named": key_column([(value, kind) for (_, value), (_, kind) in zip(named, keys, strict=True)]), "__shown": shown})
+        events = events.withColumns({"__own": F.col("_key"), "__named": key_column([(value, kind) for (_, value), (_, kind) in zip(named, keys, strict=True)]), "__shown": shown})
     wanted = ~F.col("__does").isin(TRUNCATES, ACTIVATES)
     detail = F.lit(f"the primary key ({', '.join(name for name, _ in keys)}) is null")
-    return rejected(told, F.col("_error").isNull() & wanted & null, "null_primary_key", detail)
+    return rejected(events, F.col("_error").isNull() & wanted & null, "null_primary_key", detail)
 
 
 def _named(config: SourceConfig, names: Sequence[str]) -> list[tuple[str, Column]]:
@@ -60,8 +60,8 @@ def _named(config: SourceConfig, names: Sequence[str]) -> list[tuple[str, Column
     of = config.merge.of or {}
     found = []
     for name in names:
-        told = column(of[name]) if name in of else None
-        filled = None if told is None else F.when(F.trim(told.cast("string")) != "", told)
+        meant = column(of[name]) if name in of else None
+        filled = None if meant is None else F.when(F.trim(meant.cast("string")) != "", meant)
         found.append((name, column(name) if filled is None else F.coalesce(filled, column(name))))
     return found
 
@@ -70,11 +70,11 @@ def _shown(values: Sequence[tuple[str, Column]]) -> Column:
     return F.concat_ws(", ", *(F.concat(F.lit(f"{name}="), value.cast("string")) for name, value in values))
 
 
-def _split(request: IngestRequest, told: DataFrame) -> DataFrame:
+def _split(request: IngestRequest, events: DataFrame) -> DataFrame:
     """One event a key: a record that takes back another key than it appends becomes two."""
     config = request.config
     good, is_feed = F.col("_error").isNull(), config.feed is not None
-    told = _with_parts(config, told)
+    events = _with_parts(config, events)
     first, second = F.col("__part") == 1, F.col("__part") == 2
     versioned = config.merge.version_field is not None
     quiet = F.lit(is_feed or versioned or config.merge.unknown.retract == "ignore")
@@ -92,19 +92,19 @@ def _split(request: IngestRequest, told: DataFrame) -> DataFrame:
     }
     kinds = {name: made.get(name, column(name)).cast(kind) for name, kind in COLUMNS.items()}
     values = _image(request)
-    return told.select(*(value.alias(name) for name, value in kinds.items()), *(value.alias(name) for name, value in values.items()), *([] if "_row" in values else ["_row"]))
+    return events.select(*(value.alias(name) for name, value in kinds.items()), *(value.alias(name) for name, value in values.items()), *([] if "_row" in values else ["_row"]))
 
 
-def _with_parts(config: SourceConfig, told: DataFrame) -> DataFrame:
+def _with_parts(config: SourceConfig, events: DataFrame) -> DataFrame:
     """Add `__part`: 1 and 2 for the events of a record that takes back another key than it appends, else 0."""
     good = F.col("_error").isNull()
     moves = good & (F.col("__does") == CORRECTS) & (F.col("__own") != F.col("__named"))
     if config.feed is not None:
         moves = good & (F.col("__does") == STANDS) & F.col("__old_key").isNotNull() & F.col("__kept").isNull()  # else it may be a reject, which moves nothing
-        told = told.withColumn("__named", F.coalesce(F.col("__old_key"), F.col("__own")))
+        events = events.withColumn("__named", F.coalesce(F.col("__old_key"), F.col("__own")))
     elif not config.merge.of:
-        return told.withColumn("__part", F.lit(0))
-    return told.withColumn("__part", F.explode(F.when(moves, F.array(F.lit(1), F.lit(2))).otherwise(F.array(F.lit(0)))))
+        return events.withColumn("__part", F.lit(0))
+    return events.withColumn("__part", F.explode(F.when(moves, F.array(F.lit(1), F.lit(2))).otherwise(F.array(F.lit(0)))))
 
 
 def _image(request: IngestRequest) -> dict[str, Column]:
@@ -124,15 +124,15 @@ def by_groups(request: IngestRequest, rows: DataFrame) -> DataFrame:
     """`ops`: the group of the operation's value."""
     ops = request.config.merge.ops or {}
     program = request.source.operation
-    told, word = _words(request, rows) if program is None else _computed(request, rows, program)
+    events, word = _words(request, rows) if program is None else _computed(request, rows, program)
     codes = {"append": STANDS, "correct": CORRECTS, "patch": PATCHES, "retract": GOES, "ignore": PASSED}
     groups = [(codes[group], words) for group, words in ops.items()]
     found = [F.when(_is_among(word, words), code) for code, words in groups]
-    told = told.withColumn("__does", F.coalesce(*found))
+    events = events.withColumn("__does", F.coalesce(*found))
     named = F.coalesce(F.concat(F.lit("'"), word, F.lit("'")), F.lit("null"))
     what = request.config.merge.op if program is None else "the operation"
     detail = F.concat(F.lit(f"{what} is "), named, F.lit(", which is in no group of ops"))
-    return rejected(told, F.col("_error").isNull() & F.col("__does").isNull(), "unknown_operation", detail)
+    return rejected(events, F.col("_error").isNull() & F.col("__does").isNull(), "unknown_operation", detail)
 
 
 def _is_among(word: Column, words: Sequence[str | None]) -> Column:
@@ -185,8 +185,8 @@ def by_last(is_live: Callable[[IngestRequest, DataFrame], DataFrame]) -> Marks:
     """Strategies that say whether a key is live after a record (`__stays`)."""
 
     def marks(request: IngestRequest, rows: DataFrame) -> DataFrame:
-        told = is_live(request, rows)
-        return told.withColumn("__does", F.when(F.col("__stays"), STANDS).otherwise(GOES))
+        judged = is_live(request, rows)
+        return judged.withColumn("__does", F.when(F.col("__stays"), STANDS).otherwise(GOES))
 
     return marks
 

@@ -1,4 +1,4 @@
-"""What events make of the prior rows of their keys, in columns: the net change of each key, and the records that are rejected.
+"""The effect of events on the prior rows of their keys, in columns: the net change of each key, and the records that are rejected.
 
 The events of a key are replayed in order. A correction, a patch or an event with unavailable values needs a live row where `Rules` say so, and changes
 nothing else about whether its key is live. So an event is good or bad by the last append or retraction before it, and no event decides about another.
@@ -163,11 +163,11 @@ def _merged(marked: DataFrame, rules: Rules) -> DataFrame:
     has_old = _OLD in marked.columns
     types = {field.name: field.dataType.typeName() for field in marked.schema.fields if field.name in rules.names}
     says = good & (does != GOES)
-    told = {
+    set_values = {
         name: F.when(says & ~_keeps(name, rules, is_text=types[name] == "string"), F.struct(column(name).alias("v")))
         for name in rules.names if name not in (*_OWN_PLACE, undeclared.FIELDS)
     }  # fmt: skip
-    values = {name: F.last(value, ignorenulls=True).over(among) for name, value in told.items()}
+    values = {name: F.last(value, ignorenulls=True).over(among) for name, value in set_values.items()}
     staged = staged.withColumns({f"__new_{at}": value for at, value in enumerate(values.values())})
     merged = {}
     for at, name in enumerate(values):

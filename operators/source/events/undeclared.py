@@ -26,7 +26,7 @@ _FULL, _PATCH, _KEEPS = "f", "p", "k"
 
 
 def step(is_patch: Column, kept: Column) -> Column:
-    """What an event says of undeclared fields, as text: its kind, the columns that it keeps, its fields."""
+    """The undeclared fields of an event, as text: its kind, the columns that it keeps, its fields."""
     kind = F.when(is_patch, _PATCH).when(kept.isNotNull(), _KEEPS).otherwise(_FULL)
     return F.concat(kind, F.coalesce(kept, F.lit("")), F.lit("\x1e"), F.coalesce(F.col(FIELDS), F.lit("")))
 

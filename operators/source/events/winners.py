@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from operators.source.events.deliveries import Delivery
 
 KEPT: Final = ("__does", "__version", "__stream", "__anchor", "__turn", "_file", "_row", "__part")
-"""What is kept of an event beside its key."""
+"""The columns that are kept of an event beside its key."""
 _TOGETHER: Final = b"\xfe"
 """The first byte of what is kept under no key: activated versions of streams."""
 
@@ -73,8 +73,8 @@ class Winners:
         events = events.withColumn("__injected", F.lit(False))
         if new and known is not None and stood is not None:
             gone = known.where((F.col("__does") == STANDS) & self._is_wiped(new))
-            told = {"__of": F.col("_key"), "__does": F.lit(GOES), "__wiped": F.lit(True), "__era": F.lit(0), "__injected": F.lit(True)}
-            events = united(events, as_events(gone, events.columns, told, events))
+            wiped = {"__of": F.col("_key"), "__does": F.lit(GOES), "__wiped": F.lit(True), "__era": F.lit(0), "__injected": F.lit(True)}
+            events = united(events, as_events(gone, events.columns, wiped, events))
         marked = delivery.computed(replayed(events, stood, rules))
         delivery.warn(marked)
         self._remember(marked, fresh=delivery.events)
@@ -139,7 +139,7 @@ class Winners:
         return request.engine.from_arrow(request.engine.to_arrow(rows))
 
     def _left(self, events: DataFrame, known: DataFrame | None, stood: DataFrame, gone: Sequence[str]) -> DataFrame:
-        """What is kept of files that are gone as events, with the live rows of their keys; and rows of such files that nothing is kept."""
+        """The kept events of files that are gone, with the live rows of their keys; and rows of such files that nothing is kept of."""
         engine = self.delivery.request.engine
         rows = stood.where(F.col("_file").isin(list(gone))) if gone else stood.limit(0)
         plain = {"__of": F.col("_key"), "__does": F.lit(STANDS), "__anchor": F.col("_file"), "__turn": F.lit(0), "__version": self._version_of()}
@@ -147,11 +147,11 @@ class Winners:
             return self.delivery.in_order(as_events(rows, [name for name in events.columns if name != "__place"], plain, events))
         there = engine.from_arrow(engine.to_arrow(known.where(self.delivery.is_left()).select("_key", *map(column, KEPT))))
         image = [name for name in stood.columns if name not in (*KEPT, "_epoch")]
-        met = there.join(stood.select(*map(column, image)), "_key", "left")
-        told = {"__of": F.col("_key")}
+        found = there.join(stood.select(*map(column, image)), "_key", "left")
+        of_key = {"__of": F.col("_key")}
         lost = rows.join(there.select("_key"), "_key", "left_anti")
         names = [name for name in events.columns if name != "__place"]
-        return self.delivery.in_order(united(as_events(met, names, told, events), as_events(lost, names, plain, events)), events.columns)
+        return self.delivery.in_order(united(as_events(found, names, of_key, events), as_events(lost, names, plain, events)), events.columns)
 
     def _version_of(self) -> Column:
         """The version of a row, where columns say it."""
