@@ -23,7 +23,7 @@ _BATCH_ROWS: Final = 8192
 
 
 def with_first_rows(frame: DataFrame, same: Sequence[str], compared: str, *, in_tasks: bool) -> DataFrame:
-    """The rows without those of a group that are behind another one, by `_key`.
+    """The rows, of each group only the first one by `_key`.
 
     Args:
         frame: Rows with `_key`.

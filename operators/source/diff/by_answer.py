@@ -336,13 +336,13 @@ def _unread(one: AnswerRows, rows: DataFrame) -> tuple[DataFrame, KnownRecords]:
 
 
 def _asked(one: AnswerRows) -> Asked:
-    """What this run and the next one ask for."""
+    """The question of this run and of the next one to the database."""
     merge, name = one.request.config.merge, one.request.source.cursor_name
     if name is None:
         return Asked(None, None, None, F.lit(False))
-    told = orjson.dumps(merge.cursor).decode()
+    member = orjson.dumps(merge.cursor).decode()
     failed = F.col("_error").contains(f'"category":"{COERCION}"')
-    empty = F.col("_error").contains(f"{told}:null,") | F.col("_error").contains(f"{told}:null}},")
+    empty = F.col("_error").contains(f"{member}:null,") | F.col("_error").contains(f"{member}:null}},")
     unread = column(name).isNull() & F.coalesce(failed & ~empty, F.lit(False))
     after = None if one.record.cursor is None else less(greatest(one.record.cursor), merge.overlap)
     return Asked((name, one.request.source.event_types[name]), one.changes.floor, after, unread)

@@ -106,8 +106,8 @@ class Delivery:
         placed = with_places(events, self.where, self.request.engine)
         if self.known is None:
             return placed.withColumns({"__fresh": self._is_delivered() if fresh else F.lit(False), "__stale": self._is_stale()})
-        told = placed.withColumn("__stale", F.lit(False)) if kept is None else self.known.with_stale(placed, kept)
-        return told.withColumn("__fresh", F.lit(fresh))
+        marked = placed.withColumn("__stale", F.lit(False)) if kept is None else self.known.with_stale(placed, kept)
+        return marked.withColumn("__fresh", F.lit(fresh))
 
     @property
     def has_left(self) -> bool:
@@ -185,8 +185,8 @@ class Delivery:
         known = self.known
         if known is None:
             return self.memory.keep(rows, bound)
-        told = known.beside(rows)
-        return self.memory.keep(united(told, known.kept(told)), None if bound is None or known.moved_count is None else bound + known.moved_count)
+        stored = known.beside(rows)
+        return self.memory.keep(united(stored, known.kept(stored)), None if bound is None or known.moved_count is None else bound + known.moved_count)
 
     def _of_events(self, kept: DataFrame) -> DataFrame:
         """The kept rows that are events."""
@@ -248,13 +248,13 @@ class Delivery:
             among, touched = united(everything, fresh), united(everything.select("__of"), fresh.select("__of"), stood.select(F.col("_key").alias("__of"))).distinct()
         else:
             touched = self._touched(fresh, everything)
-            met = everything.join(touched, "__of", "left_semi") if not rules.keeps else united(everything.where(F.col("__does") == TRUNCATES), everything.where(F.col("__does") != TRUNCATES).join(touched, "__of", "left_semi"))
-            among = united(chosen(met, fresh.columns), fresh)
+            matched = everything.join(touched, "__of", "left_semi") if not rules.keeps else united(everything.where(F.col("__does") == TRUNCATES), everything.where(F.col("__does") != TRUNCATES).join(touched, "__of", "left_semi"))
+            among = united(chosen(matched, fresh.columns), fresh)
         among = self.computed(among if self.known is None else self.known.with_repeated(among))
-        events, told, _ = self._cleared(self._settled(among, None), None)
-        marked = self.computed(replayed(events, None, told))
+        events, replay_rules, _ = self._cleared(self._settled(among, None), None)
+        marked = self.computed(replayed(events, None, replay_rules))
         self.warn(marked)
-        after = op_rows(marked, told, has_old=False).drop("_op")
+        after = op_rows(marked, replay_rules, has_old=False).drop("_op")
         overwritten = [record.stored for record in request.changes.changed] if self.known is None else []
         return diff(self._before(stood, among, touched, overwritten), after, request.cause, compare=rules.compared)
 
@@ -293,10 +293,10 @@ class Delivery:
         again = replace(self, events=rows, count=None if left is not None else self.count)
         self.memory.forget()
         events = self.placed(again.kept_now(), fresh=True)
-        events, told, _ = self._cleared(self._settled(events, None), None)
-        marked = replayed(events, None, told)
+        events, replay_rules, _ = self._cleared(self._settled(events, None), None)
+        marked = replayed(events, None, replay_rules)
         self.warn(marked)
-        after = op_rows(marked, told, has_old=False)
+        after = op_rows(marked, replay_rules, has_old=False)
         if stood is None:
             return after
         return diff(stood, after.drop("_op"), request.cause, compare=rules.compared)

@@ -1,7 +1,7 @@
 """The records of an answer that earlier answers had: a database is asked for them again, and only what is new is delivered.
 
 A record is known by a digest of its values, and equal records by their number. The source's state keeps how often the last answer had it, under keys in the order
-of the cursor: a run reads what it may be asked for again, however long the history is. What lies before that stays as it is.
+of the cursor: a run reads what it may be asked for again, however long the history is. Earlier records stay unchanged.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MAYBE: Final = b"\xff"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a run asks a database for.
+    """The question of a run to a database.
 
     Attributes:
         cursor: The column of the cursor, with its type; None: every run asks for everything.
@@ -142,11 +142,11 @@ class KnownRecords:
         return numbered.where(F.col(NTH) > F.col("__before")).drop("__before")
 
     def kept(self, like: DataFrame | None = None) -> DataFrame:
-        """What the source keeps of them. `like`: other rows that it keeps, whose columns these get too."""
+        """Their rows in the source's state. `like`: other rows that it keeps, whose columns these get too."""
         key = F.coalesce("__kept", F.concat("__place", F.col(DIGEST).cast("binary")))
-        told = {"_key": key, "_file": F.col(DIGEST), TIMES: F.col("__is"), WHOSE: F.col(WHOSE)}
-        others = [] if like is None else [F.lit(None).cast(field.dataType).alias(field.name) for field in like.schema.fields if field.name not in told]
-        return self.moved.where((F.col("__is") < F.col("__was")) | F.col("__again")).select(*(value.alias(name) for name, value in told.items()), *others)
+        columns = {"_key": key, "_file": F.col(DIGEST), TIMES: F.col("__is"), WHOSE: F.col(WHOSE)}
+        others = [] if like is None else [F.lit(None).cast(field.dataType).alias(field.name) for field in like.schema.fields if field.name not in columns]
+        return self.moved.where((F.col("__is") < F.col("__was")) | F.col("__again")).select(*(value.alias(name) for name, value in columns.items()), *others)
 
     @staticmethod
     def beside(rows: DataFrame) -> DataFrame:

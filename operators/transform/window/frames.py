@@ -53,7 +53,7 @@ class Ordering:
         return [part.placed(part.value) for part in self.parts()]
 
     def parts(self) -> list[OrderPart]:
-        """What is compared, one after the other; -0.0 is 0.0, and of type any numbers are ahead of texts."""
+        """The parts that are compared, one after the other; -0.0 is 0.0, and of type any numbers are ahead of texts."""
         value = column(self.field)
         if self.type.kind is not Kind.ANY:
             exact = value.cast("double") + F.lit(0.0) if self.type.kind in (Kind.FLOAT, Kind.NUMERIC) else value
@@ -79,7 +79,7 @@ class Frames:
 
     @property
     def parts(self) -> list[OrderPart]:
-        """What places are compared by: the sort fields; where there are none, the key."""
+        """The parts by which places are compared: the sort fields; where there are none, the key."""
         return [part for one in self.order for part in one.parts()] or [OrderPart(F.hex("_key"))]
 
     @property
