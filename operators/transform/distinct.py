@@ -140,7 +140,7 @@ def first_of_each(applied: Applied, statements: Sequence[Distinct], *, in_tasks:
 
 
 def _same(key: DistinctKey, statement: Distinct) -> dict[str, Column]:
-    """What records of one key have in common, by new names: the values as they are, which engines sort quicker than bytes, where equal ones are the same."""
+    """The columns that records of one key share, by new names: the values themselves, which engines sort quicker than bytes, where equal ones are the same."""
     pairs = enumerate(zip(key.columns, statement.keys, strict=True))
     return {
         f"__same{at}": key_column(key_parts(F.col(name), value.type)) if value.type.kind in INEXACT else F.col(name) for at, (name, (_, value)) in pairs

@@ -22,7 +22,7 @@ KEYED, UNKEYED = b"\x01", b"\x00"
 
 @dataclass(frozen=True, slots=True)
 class FirstRecords:
-    """What decides the rows of the keys that a delta changes.
+    """The records that decide the rows of the keys that a delta changes.
 
     Attributes:
         came: Records of these keys that came.

@@ -62,7 +62,7 @@ class AnalyticTransform(Keyed):
         return super().with_hidden(inputs[:1], wanted).with_attributes(inputs=tuple(inputs))
 
     def reads_source(self) -> frozenset[str]:
-        """What the program reads of a record's provenance."""
+        """The provenance of a record that the program reads."""
         return self.logic.reads()
 
     def describe(self) -> Sequence[str]:
@@ -141,7 +141,7 @@ class AnalyticTransform(Keyed):
 
     @property
     def _sees_in_order(self) -> bool:
-        """Whether what a row sees follows from its place in its own partition, and its rows have its key.
+        """Whether the rows that a row sees follow from its place in its own partition, and its rows have its key.
 
         With several layers of windows, an unchanged record may begin to fail in an argument, and leave the windows of others.
         """
