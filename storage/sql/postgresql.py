@@ -145,8 +145,9 @@ class PostgresReading(Reading):
         return f"{name}::text AS {name}"
 
     def parameter(self, start: From) -> str:
-        """The bound text as the type of its column."""
-        return f"CAST($1 AS {start.type or 'text'})"
+        """The bound text as the type of its column. Texts compare by their bytes, as Errata compares them, whatever the column's collation is."""
+        kind = start.type or "text"
+        return f"CAST($1 AS {kind})" + (' COLLATE "C"' if kind.startswith(("text", "varchar", "character", "bpchar")) else "")
 
     def run(self, statement: str, parameters: Sequence[Any], columns: Sequence[AnswerColumn]) -> Iterator[Mapping[str, Values]]:
         """The batches while the server sends them."""

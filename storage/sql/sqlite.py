@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from storage.sql.connections import Connection
 from storage.sql.errors import DatabaseError, Trouble
-from storage.sql.reading import BATCH_ROWS, AnswerColumn, Ask, Reading
+from storage.sql.reading import BATCH_ROWS, AnswerColumn, Ask, From, Reading
 
 if TYPE_CHECKING:
     from storage.sql.reading import Values
@@ -113,6 +113,10 @@ class SqliteReading(Reading):
         with self._asking():
             row = self._execute(statement).fetchone()
         return repr(row)
+
+    def parameter(self, start: From) -> str:
+        """The bound value. Texts compare by their bytes, whatever the column's collation is."""
+        return "? COLLATE BINARY"
 
     def run(self, statement: str, parameters: Sequence[Any], columns: Sequence[AnswerColumn]) -> Iterator[Mapping[str, Values]]:
         """The values of each column, each by its own storage class."""

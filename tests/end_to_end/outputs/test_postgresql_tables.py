@@ -80,6 +80,7 @@ def test_a_control_row_without_an_epoch(tmp_path: Path) -> None:
     tables.check_control_row_without_epoch(KIND, tmp_path)
 
 
+@pytest.mark.deep
 def test_what_is_refused_before_the_commit(tmp_path: Path) -> None:
     tables.check_refused_before_the_commit(KIND, tmp_path)
 

@@ -346,3 +346,16 @@ def test_known_records_that_a_run_reads_do_not_grow_with_the_history(merge: str,
         assert len(folder.rows("rows.csv")) == 50 * run + 50
     assert counts == [4, 4, 4]  # what the overlap asks for again
     assert folder.violations() == []
+
+
+@pytest.mark.parametrize(("kind", "collation"), [("sqlite", "NOCASE"), pytest.param("postgresql", '"C"', marks=pytest.mark.servers)])
+def test_a_cursor_of_texts_is_compared_by_bytes(kind: str, collation: str, tmp_path: Path) -> None:
+    folder, database = Folder(tmp_path), Database.new(kind, tmp_path)
+    folder.write("pipeline.yaml", TABLE.replace("MERGE", "op: code, cursor: seq").replace("{ name: seq, type: int }", "{ name: seq, type: string }"))
+    database.do(f"CREATE TABLE changes (seq TEXT COLLATE {collation}, code TEXT, id INTEGER, amount INTEGER)")
+    database.do("INSERT INTO changes VALUES ('Z1', 'c', 1, 10), ('a1', 'd', 1, NULL)")
+    folder.run()
+    database.do("INSERT INTO changes VALUES ('b1', 'c', 2, 20)")
+    folder.run()
+    assert [row["id"] for row in folder.rows("rows.csv")] == ["2"]  # in the collation of the column Z1 lies behind b1, and would be read again
+    assert folder.violations() == []
