@@ -38,9 +38,9 @@ def run(project: Project, **settings: object) -> tuple[dict, KeptEvent]:
 @pytest.mark.parametrize(("given", "code", "rejected"), [("clean", 0, 0), ("rejected", 2, 1)])
 def test_the_last_event_is_the_result(project: Project, given: str, code: int, rejected: int) -> None:
     project.give(given)
-    finished, stderr = run(project)
+    finished, event = run(project)
     assert (finished["event"], finished["exit_code"], finished["rejected"]) == ("run_finished", code, rejected)
-    assert stderr.extra == {"node": "out", "target": "sums.csv", "rows": 2 - rejected, "epoch": 1}
+    assert event.extra == {"node": "out", "target": "sums.csv", "rows": 2 - rejected, "epoch": 1}
     if rejected:
         with pytest.raises(AirflowFailException, match="1 records are in the dead letter queue"):
             run(project, fail_on_rejected=True)

@@ -51,6 +51,7 @@ class Firsts:
     compared: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows that stay."""
         firsts, gathered, size = None, [], 0
         for batch in batches:
             gathered.append(batch)
