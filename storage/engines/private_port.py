@@ -12,7 +12,6 @@ import os
 import socket
 import struct
 import threading
-import time
 from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -55,7 +54,8 @@ INFO_BYTES, BACKLOG = 104, 24
 ROOM = 16
 """Number of files that other threads may open while the server starts."""
 LOOK_SECONDS = 0.005
-PATIENCE_SECONDS = 120.0
+LOOKS = 24_000
+"""How often the server's end of a connection is looked for: two minutes. A clock would also count the time that a machine was paused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +103,12 @@ class PrivatePort:
         with self._lock:
             _filter(self._listener, NO_DATA)
             channel.subscribe(changed, try_to_connect=True)
-            last = time.monotonic() + PATIENCE_SECONDS
             try:
-                while not self._admitted():
-                    if time.monotonic() > last:
-                        raise EngineUnavailable.silent()
+                for _ in range(LOOKS):
+                    if self._admitted():
+                        return
                     ready.wait(LOOK_SECONDS)
+                raise EngineUnavailable.silent()
             finally:
                 channel.unsubscribe(changed)
                 _filter(self._listener, NOTHING)

@@ -247,7 +247,7 @@ def test_an_erasure_leaves_nothing_in_the_bucket(far: Lake) -> None:
 ASKED = Erasure("asked", "the office", {"id": "777123"})
 
 
-@pytest.mark.parametrize("most", [8, pytest.param(1_000, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("most", [3, pytest.param(1_000, marks=pytest.mark.deep)])
 def test_an_erasure_in_the_bucket_that_is_killed_at_any_step_ends(far: Lake, most: int) -> None:
     """The claim of a killed process runs out, which has tests of its own: here it is gone at once."""
     far.pipeline(kind="delta", path="out/table", state="state")
