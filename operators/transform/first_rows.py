@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-COMPARED_ROWS: Final = 1 << 19
-"""Rows that are gathered before they are compared, at least."""
+COMPARED_BYTES: Final = 64 << 20
+"""Bytes of rows that are gathered before they are compared, at least."""
 _BATCH_ROWS: Final = 8192
 
 
@@ -55,8 +55,8 @@ class Firsts:
         firsts, gathered, size = None, [], 0
         for batch in batches:
             gathered.append(batch)
-            size += batch.num_rows
-            if size >= max(COMPARED_ROWS, firsts.num_rows if firsts else 0):  # so that each row is compared a few times, also where all rows are first ones
+            size += batch.nbytes
+            if size >= max(COMPARED_BYTES, firsts.nbytes if firsts else 0):  # so that each row is compared a few times, also where all rows are first ones
                 firsts, gathered, size = self._first(firsts, gathered), [], 0
         if gathered:
             firsts = self._first(firsts, gathered)
@@ -65,11 +65,13 @@ class Firsts:
 
     def _first(self, firsts: pa.Table | None, batches: Sequence[pa.RecordBatch]) -> pa.Table:
         """The first rows of known first ones and of others."""
+        import numpy as np
         import polars as pl
 
         rows = pa.Table.from_batches(batches)
         rows = rows if firsts is None else pa.concat_tables([firsts, rows])
         places = pl.DataFrame(rows.select([*self.same, "_key", self.compared])).with_row_index("__row")
         first = places.filter(self.compared).sort("_key").group_by(self.same).agg(pl.first("__row")).get_column("__row")
-        kept = pl.concat([first, places.filter(~pl.col(self.compared)).get_column("__row")]).sort()
-        return rows.take(kept.to_arrow())
+        stays = ~places.get_column(self.compared).to_numpy()
+        stays[first.to_numpy()] = True
+        return rows.filter(pa.array(np.asarray(stays)))  # batch by batch: one array of texts holds 2 GiB

@@ -41,7 +41,7 @@ def with_running_totals(frame: DataFrame, names: Sequence[str], frames: Frames, 
     schema, parts = frame.schema, frames.parts if frames.order else []
     placed = frame.withColumns({f"{_PLACE}{at}": part.value for at, part in enumerate(parts)}) if parts else frame
     order = (*((name, False, True) for name in frames.fields), *((f"{_PLACE}{at}", part.descending, part.nulls_first) for at, part in enumerate(parts)))
-    work = _Totals(tuple(schema.names), frames.fields, (*order, ("_key", False, True)), tuple(names))
+    work = _Totals(tuple(schema.names), len(frames.fields), (*order, ("_key", False, True)), tuple(names))
     return with_schema(mapped(placed.repartition(*map(column, frames.fields)), work, schema), schema)
 
 
@@ -51,13 +51,13 @@ class _Totals:
 
     Attributes:
         columns: The columns that it gives.
-        partition: The columns that the rows of a partition have in common.
+        partition: How many columns the rows of a partition have in common, the first ones of the order.
         order: The columns that decide the order, partitions first: name, whether it descends, whether nulls are first.
         summed: The columns that become totals.
     """
 
     columns: tuple[str, ...]
-    partition: tuple[str, ...]
+    partition: int
     order: tuple[tuple[str, bool, bool], ...]
     summed: tuple[str, ...]
 
@@ -76,9 +76,10 @@ class _Totals:
         import polars as pl
 
         names, descending, first = zip(*self.order, strict=True)
-        narrow = pl.DataFrame(rows.select(names))
-        order = narrow.select(pl.arg_sort_by(names, descending=list(descending), nulls_last=[not one for one in first])).to_series()
-        partitions = narrow.select(self.partition)[order]
+        places = [str(at) for at in range(len(names))]  # Polars reads some names as patterns
+        narrow = pl.DataFrame(pa.table(rows.select(names).columns, places))
+        order = narrow.select(pl.arg_sort_by(places, descending=list(descending), nulls_last=[not one for one in first])).to_series()
+        partitions = narrow.select(places[: self.partition])[order]
         starts = partitions.select(pl.any_horizontal(pl.all().ne_missing(pl.all().shift()), pl.int_range(pl.len()) == 0)).to_series()
         return order.to_numpy(), starts.to_numpy()
 

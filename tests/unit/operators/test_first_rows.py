@@ -44,10 +44,10 @@ def test_the_first_row_of_each_group_stays(engine, in_tasks, records, same):
     assert sorted(found, key=lambda row: row["_key"]) == expected(rows, same)
 
 
-@given(records=records, size=st.integers(1, 10), gathered=st.integers(1, 10))
-def test_it_stays_however_many_rows_are_compared_at_once(records, size, gathered):
+@given(records=records, size=st.integers(1, 10), gathered=st.integers(1, 2_000))
+def test_it_stays_however_many_bytes_are_compared_at_once(records, size, gathered):
     rows = rows_of(records)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(first_rows, "COMPARED_ROWS", gathered)
+        patch.setattr(first_rows, "COMPARED_BYTES", gathered)
         found = list(first_rows.Firsts(("k", "s"), "reached")(iter(table_of(rows).to_batches(max_chunksize=size))))
     assert sorted((row for batch in found for row in batch.to_pylist()), key=lambda row: row["_key"]) == expected(rows, ("k", "s"))
