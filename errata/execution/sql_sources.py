@@ -115,9 +115,21 @@ def _in_one_moment(connection: Connection, nodes: Sequence[Node], known: Mapping
                 spool = cast("SourceNode", node.operator).spool
                 assert spool is not None  # a loaded project has a place for it
                 unless_all.callback(forget, spool)
-                found[node.name] = _with_marks(spooled(reading, cast("SourceNode", node.operator), before, spool), before, token, stamp.text)
+                found[node.name] = _with_marks(_spooled(reading, node, before, spool), before, token, stamp.text)
         unless_all.pop_all()
     return found
+
+
+def _spooled(reading: Reading, node: Node, before: FileRecord | None, spool: Path) -> Answer:
+    """The answer for a source. What is at fault in the pipeline is named by its place there."""
+    try:
+        return spooled(reading, cast("SourceNode", node.operator), before, spool)
+    except InputChanged as error:
+        document = node.spec.document
+        if not error.place or document is None:
+            raise
+        span = document.span((*node.spec.path, *error.place))
+        raise StorageFailed(f"{error}", help=error.help, details=(f"at {span.file}:{span.line}:{span.column}",)) from error
 
 
 def _token(reading: Reading, node: Node) -> str | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from decimal import Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,20 +15,24 @@ import orjson
 from changelog.lazy_imports import pa, pc, pl
 from operators.core.config import microseconds
 from operators.source.cursors import as_text, greatest
+from operators.source.databases import CURSORS
 from operators.source.file_changes import FileChanges, FileRecord
 from operators.source.node import SourceNode
 from operators.source.request import InputChanged
 from storage.formats.base import ROW, Column, batch_schema
-from storage.sql.reading import AnswerColumn, From, Reading
+from storage.sql.reading import AnswerColumn, From, Ordered, Reading
 
 if TYPE_CHECKING:
     from storage.sql.reading import Values
 
 LABEL: Final = (1,)
+CURSOR: Final = ("config", "merge", "cursor")
+_DIGITS: Final = Context(prec=100)
 _WORD: Final = 1 << 64
 _SEEDS: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
-_STORED_TIME = re.compile(r"(?P<day>\d{4}-\d\d-\d\d)(?:(?P<sign>[ T])(?P<time>\d\d:\d\d(?::\d\d(?P<fraction>\.\d{1,6})?)?))?")
-"""The forms of times in SQLite from which a duration can be taken away."""
+_STORED_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:(?P<sign>[ T])\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?")
+"""The forms of times in SQLite that follow each other as the texts do."""
+_DECLARED: Final = {"number": "int or decimal", "time": "date or date_time", "text": "string"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,7 @@ class Cursor:
         column: The declared column.
         by_text: Whether values have types of their own (SQLite), so that the stored one is kept.
         has_texts: Whether numbers are stored as texts.
+        has_numbers: Whether texts are stored as numbers.
     """
 
     column: str
@@ -106,6 +111,7 @@ class Cursor:
     raw: Any = None
     forms: set[str] = field(default_factory=set)
     has_texts: bool = False
+    has_numbers: bool = False
 
     @classmethod
     def of(cls, source: SourceNode, *, by_text: bool) -> Cursor | None:
@@ -113,21 +119,23 @@ class Cursor:
         merge = source.config.merge
         return None if merge.cursor is None else cls(merge.cursor, merge.overlap, by_text)
 
-    def after(self, known: FileRecord | None) -> tuple[Any, Any]:
-        """The value from which on rows are asked for, as the database has it and as a typed value; nothing where no epoch knows one."""
+    def after(self, known: FileRecord | None, ordered: Ordered | None) -> tuple[Any, Any]:
+        """The value from which on rows are asked for, as the database compares it and as a typed value; nothing where no epoch knows one. Both are the same value."""
         if known is None or known.cursor is None:
             return None, None
         raw, typed = orjson.loads(known.cursor)["raw"], greatest(known.cursor)
         self.greatest, self.raw = typed, raw
         floor = less(typed, self.overlap)
-        return (_as_stored(raw, typed, floor, self.overlap) if self.by_text else _as_text(floor)), floor
+        return (_as_stored(raw, floor, self.overlap) if self.by_text else _as_text(floor, None if ordered is None else ordered.scale)), floor
 
     def note(self, batch: pa.RecordBatch, values: Values) -> None:
         """Look for a greater value in a batch. `values` are the column as the database gave it."""
         typed = batch.column(self.column)
         if self.by_text and (pa.types.is_timestamp(typed.type) or pa.types.is_date(typed.type)):
-            self._note_forms(values)
-        elif self.by_text and not pa.types.is_string(typed.type):
+            self._note_forms(value for value, good in zip(values, typed.is_valid().to_pylist(), strict=True) if good)
+        elif self.by_text and pa.types.is_string(typed.type):
+            self.has_numbers |= any(isinstance(value, int | float) for value in values)
+        elif self.by_text:
             self.has_texts |= any(isinstance(value, str) and good for value, good in zip(values, typed.is_valid().to_pylist(), strict=True))
         most = pc.max(typed)
         if not most.is_valid:
@@ -138,19 +146,20 @@ class Cursor:
             self.greatest = value
             self.raw = values[pc.index(typed, most).as_py()] if self.by_text else None
 
-    def _note_forms(self, values: Values) -> None:
+    def _note_forms(self, values: Iterable[Any]) -> None:
         for value in values:
-            if value is not None:
-                found = _STORED_TIME.fullmatch(value) if isinstance(value, str) else None
-                self.forms.add(found["sign"] or "day" if found else "other")
+            found = _STORED_TIME.fullmatch(value) if isinstance(value, str) else None
+            self.forms.add(found["sign"] or "day" if found else "other")
 
     def check(self, source: str) -> None:
-        """Raise InputChanged for numbers that are texts and for times of several forms, which do not compare as texts, and for a time that no overlap can be taken from."""
+        """Raise InputChanged for numbers that are texts, texts that are numbers, and times that do not compare as texts."""
         if self.has_texts:
-            raise InputChanged(f"E605: the cursor '{self.column}' of {source} has numbers that are stored as texts: they do not compare as numbers; select them as numbers, by CAST")
-        if len(self.forms) > 1 or ("other" in self.forms and self.overlap is not None):
+            raise InputChanged(f"E605: the cursor '{self.column}' of {source} has numbers that are stored as texts: they do not compare as numbers; select them as numbers, by CAST", place=CURSOR)
+        if self.has_numbers:
+            raise InputChanged(f"E605: the cursor '{self.column}' of {source} is declared as string and has numbers, which do not compare as texts; declare it as int or decimal, or select texts, by CAST", place=CURSOR)
+        if len(self.forms) > 1 or "other" in self.forms:
             forms = " and ".join(sorted({" ": "with a blank", "T": "with T", "day": "as days", "other": "in a form of their own"}[one] for one in self.forms))
-            raise InputChanged(f"E605: the cursor '{self.column}' of {source} has times {forms}: they do not compare as texts; select them in one form, such as 2026-03-01 14:30:00")
+            raise InputChanged(f"E605: the cursor '{self.column}' of {source} has times {forms}: they do not compare as texts; select them in one form, such as 2026-03-01 14:30:00", place=CURSOR)
 
     @property
     def text(self) -> str | None:
@@ -181,25 +190,30 @@ def less(value: Any, overlap: str | float | None) -> Any:
     return value - (Decimal(str(overlap)) if isinstance(value, Decimal) else int(overlap) if isinstance(value, int) else overlap)
 
 
-def _as_text(value: Any) -> str:
+def _as_text(value: Any, scale: int | None) -> str:
+    """A bound as text. A number is rounded up to the decimal places of its column: the same values lie behind it."""
+    if isinstance(value, Decimal) and scale is not None:
+        value = value.quantize(Decimal(1).scaleb(-scale), ROUND_CEILING, _DIGITS)
     return value.isoformat(sep=" ") if isinstance(value, datetime) else value.isoformat() if isinstance(value, date) else format(value, "f") if isinstance(value, Decimal) else str(value)
 
 
-def _as_stored(raw: Any, typed: Any, floor: Any, overlap: Any) -> Any:
-    """The floor in the form that the database has for its greatest value."""
+def _as_stored(raw: Any, floor: Any, overlap: Any) -> Any:
+    """The floor in the form that the database has for its greatest value. Of the texts of a time it is the shortest, which all the others begin with."""
+    if isinstance(floor, datetime | date) and isinstance(raw, str):
+        found = _STORED_TIME.fullmatch(raw)
+        return _shortest(floor, (found and found["sign"]) or " ") if isinstance(floor, datetime) else floor.isoformat()
     if not overlap:
         return raw
-    if isinstance(typed, datetime | date) and isinstance(raw, str):
-        found = _STORED_TIME.fullmatch(raw)
-        if found is None or found["sign"] is None:
-            return floor.isoformat()[:10]
-        fraction = len(found["fraction"] or ".") - 1
-        width = len("14:30:00") if found["time"].count(":") > 1 else len("14:30")
-        text = floor.isoformat(sep=found["sign"], timespec="microseconds")
-        return text[: len("2026-03-01 ") + width + (fraction + 1 if fraction else 0)]
-    if isinstance(floor, Decimal):
-        return format(floor, "f") if isinstance(raw, str) else float(floor)
+    if isinstance(floor, Decimal) and not isinstance(raw, str):
+        return int(floor) if floor == floor.to_integral_value() else float(floor)
     return str(floor) if isinstance(raw, str) else floor
+
+
+def _shortest(time: datetime, sign: str) -> str:
+    """A time without seconds and digits that are zero; midnight is a day."""
+    text = time.isoformat(sep=sign, timespec="microseconds")
+    text = text.rstrip("0").removesuffix(".") if time.microsecond else text[:19]
+    return text if time.microsecond or time.second else text[:16] if time.hour or time.minute else text[:10]
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +246,7 @@ def spooled(reading: Reading, source: SourceNode, known: FileRecord | None, spoo
     wanted = {column.name for column in reader.plan.columns}
     asked = [column for column in columns if column.name in wanted]
     cursor = Cursor.of(source, by_text=reading.connection.kind == "sqlite")
-    start, floor = (None, None) if cursor is None else _start(cursor, source, known, asked)
+    start, floor = (None, None) if cursor is None else _start(cursor, source, known, reading, asked)
     hashed = AnswerHash()
     spool.parent.mkdir(parents=True, exist_ok=True)
     schema = batch_schema(reader.plan.columns)
@@ -253,12 +267,26 @@ def spooled(reading: Reading, source: SourceNode, known: FileRecord | None, spoo
     return Answer(record, spool, floor)
 
 
-def _start(cursor: Cursor, source: SourceNode, known: FileRecord | None, asked: Sequence[AnswerColumn]) -> tuple[From | None, Any]:
-    """Where a source's rows are asked for from: the place for the statement, None where all are asked for; and the floor."""
-    bound, floor = cursor.after(known)
-    if bound is None:
-        return None, floor
-    return From(str(source.cursor_name), bound, next(column.type for column in asked if column.name == source.cursor_name)), floor
+def _start(cursor: Cursor, source: SourceNode, known: FileRecord | None, reading: Reading, asked: Sequence[AnswerColumn]) -> tuple[From | None, Any]:
+    """Where a source's rows are asked for from: the place for the statement, None where all are asked for; and the floor. Raises InputChanged where the database has another order."""
+    column = next(column for column in asked if column.name == source.cursor_name)
+    ordered = reading.ordered(column)
+    if column.type and (ordered is None or ordered.order != _order(source)):
+        raise _of_other_order(source, column, ordered)
+    bound, floor = cursor.after(known, ordered)
+    return (None if bound is None else From(column.name, bound, "" if ordered is None else ordered.bound)), floor
+
+
+def _order(source: SourceNode) -> str:
+    """How Errata orders the cursor of a source."""
+    return CURSORS[next(one.cxl_type.kind for one in source.config.schema_ if one.name == source.config.merge.cursor)]
+
+
+def _of_other_order(source: SourceNode, column: AnswerColumn, ordered: Ordered | None) -> InputChanged:
+    declared = next(one.type for one in source.config.schema_ if one.name == source.config.merge.cursor)
+    message = f"E605: the cursor '{source.config.merge.cursor}' of {source.config.answer_name} is declared as {declared}, and the database orders it as {column.type}: rows would be passed over"
+    first = "" if ordered is None else f"declare it as {_DECLARED[ordered.order]}, or "
+    return InputChanged(message, help=f"{first}select it in a query by CAST, as the type that is declared", place=CURSOR)
 
 
 def _hash_of(cursor: Cursor, spool: Path) -> AnswerHash:

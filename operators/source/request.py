@@ -31,11 +31,13 @@ class InputChanged(Exception):
     Args:
         message: What is wrong.
         help: What the user can do.
+        place: The key of the node that is at fault, as a path.
     """
 
-    def __init__(self, message: str, *, help: str = "") -> None:
+    def __init__(self, message: str, *, help: str = "", place: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.help = help
+        self.place = tuple(place)
 
 
 @dataclass(frozen=True, slots=True)

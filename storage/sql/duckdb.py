@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from changelog.lazy_imports import pa
 from storage.sql.connections import Connection
 from storage.sql.errors import DatabaseError, Trouble
 from storage.sql.names import quoted
-from storage.sql.reading import BATCH_ROWS, AnswerColumn, Ask, From, Reading
+from storage.sql.reading import BATCH_ROWS, AnswerColumn, Ask, From, Ordered, Reading
 
 if TYPE_CHECKING:
     from storage.sql.reading import Values
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
 _MOMENTS: Final = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"})
 _TEXTS: Final = ("HUGEINT", "UHUGEINT", "UBIGINT", "UUID", "ENUM", "TIME", "INTERVAL", "BIT", "BIGNUM", "VARINT")
 _PAUSE: Final = 0.2
+_ORDERS: Final = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"), Ordered("number", "HUGEINT", 0)),
+    **{name: Ordered("number", name) for name in ("FLOAT", "DOUBLE")},
+    **dict.fromkeys(_MOMENTS, Ordered("time", "TIMESTAMP")), "TIMESTAMP WITH TIME ZONE": Ordered("time", "TIMESTAMP WITH TIME ZONE"),
+    "VARCHAR": Ordered("text", "VARCHAR"), "UUID": Ordered("text", "UUID"),
+}  # fmt: skip
+_DECIMAL: Final = re.compile(r"DECIMAL\(\d+,(\d+)\)")
 
 
 def opened(connection: Connection, *, read_only: bool) -> Any:
@@ -96,9 +104,18 @@ class DuckReading(Reading):
             return f"CASE WHEN {inside} THEN {plain} END AS {name}, CASE WHEN NOT ({inside}) THEN {name}::VARCHAR END AS {quoted(_odd(column.name))}"
         return f"{name}::VARCHAR AS {name}" if column.type.startswith(_TEXTS) and not column.type.endswith("]") else name
 
+    def ordered(self, column: AnswerColumn) -> Ordered | None:
+        """Numbers, moments and texts."""
+        digits = _DECIMAL.fullmatch(column.type)
+        return _ORDERS.get(column.type) if digits is None else Ordered("number", f"DECIMAL(38,{digits[1]})", int(digits[1]))
+
+    def compared(self, start: From) -> str:
+        """The column; one of texts by their bytes, whatever its collation is."""
+        return quoted(start.column) + (" COLLATE C" if start.type == "VARCHAR" else "")
+
     def parameter(self, start: From) -> str:
-        """The bound text as the type of its column."""
-        return f"CAST(? AS {start.type or 'VARCHAR'})"
+        """The bound text as the type that it is compared as."""
+        return f"CAST(? AS {start.type})"
 
     def run(self, statement: str, parameters: Sequence[Any], columns: Sequence[AnswerColumn]) -> Iterator[Mapping[str, Values]]:
         """The batches of DuckDB's own answer."""

@@ -12,13 +12,19 @@ from changelog.lazy_imports import pa, pc
 from storage.sql.connections import Connection
 from storage.sql.errors import Trouble
 from storage.sql.names import quoted
-from storage.sql.reading import AnswerColumn, Ask, From, Reading
+from storage.sql.reading import AnswerColumn, Ask, From, Ordered, Reading
 
 if TYPE_CHECKING:
     from storage.sql.reading import Values
 
 _THEMSELVES: Final = frozenset({"smallint", "integer", "bigint", "real", "double precision", "boolean", "text", "character varying", "character", "bytea", "name", "bpchar", "oid"})
 _MOMENTS: Final = frozenset({"date", "timestamp without time zone", "timestamp with time zone"})
+_ORDERS: Final = {
+    **dict.fromkeys(("smallint", "integer", "bigint", "oid"), Ordered("number", "bigint", 0)),
+    **{name: Ordered("number", name) for name in ("numeric", "real", "double precision")},
+    "date": Ordered("time", "timestamp without time zone"), **{name: Ordered("time", name) for name in ("timestamp without time zone", "timestamp with time zone")},
+    **dict.fromkeys(("text", "character varying", "name"), Ordered("text", "text")), **dict.fromkeys(("character", "bpchar"), Ordered("text", "bpchar")), "uuid": Ordered("text", "uuid"),
+}  # fmt: skip
 _SQLSTATE = re.compile(r"SQLSTATE:? ?([0-9A-Z]{5})")
 _PASSWORD = ("password authentication failed", "no password supplied", "no pg_hba.conf entry")
 _CANCELLED = "canceling statement due to user request"
@@ -144,10 +150,13 @@ class PostgresReading(Reading):
             return f"to_jsonb({name})::text AS {name}"
         return f"{name}::text AS {name}"
 
+    def ordered(self, column: AnswerColumn) -> Ordered | None:
+        """Numbers, moments and texts."""
+        return _ORDERS.get(column.type)
+
     def parameter(self, start: From) -> str:
-        """The bound text as the type of its column. Texts compare by their bytes, as Errata compares them, whatever the column's collation is."""
-        kind = start.type or "text"
-        return f"CAST($1 AS {kind})" + (' COLLATE "C"' if kind.startswith(("text", "varchar", "character", "bpchar")) else "")
+        """The bound text as the type that it is compared as. Texts compare by their bytes, as Errata compares them, whatever the column's collation is."""
+        return f"CAST($1 AS {start.type})" + (' COLLATE "C"' if start.type in ("text", "bpchar") else "")
 
     def run(self, statement: str, parameters: Sequence[Any], columns: Sequence[AnswerColumn]) -> Iterator[Mapping[str, Values]]:
         """The batches while the server sends them."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from storage.sql.connections import Connection
 from storage.sql.errors import DatabaseError
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    Order: TypeAlias = Literal["number", "time", "text"]
+    """How values follow each other. Texts by their bytes."""
     Values: TypeAlias = pa.Array | list[Any]
     """The values of a column: typed, or each in its own type."""
 
@@ -40,8 +42,23 @@ class AnswerColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class Ordered:
+    """A column that a database orders as Errata does.
+
+    Attributes:
+        order: How its values follow each other.
+        bound: The type of bounds that are compared with it: it has every value of the column, and those between them.
+        scale: Decimal places of its numbers; None where they have any.
+    """
+
+    order: Order
+    bound: str
+    scale: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class From:
-    """The bound of a cursor: rows at or behind a value, and rows without one. `type` is the column's type as the database calls it."""
+    """The bound of a cursor: rows at or behind a value, and rows without one. `type` is the type that the value is compared as, in the words of the database."""
 
     column: str
     value: Any
@@ -95,6 +112,14 @@ class Reading(ABC):
         """How a column is selected, with its name."""
         return self.quote(column.name)
 
+    def ordered(self, column: AnswerColumn) -> Ordered | None:
+        """How a column whose type is known is ordered; None for an order of its own."""
+        return None
+
+    def compared(self, start: From) -> str:
+        """How a statement names the column of a cursor where it is compared."""
+        return self.quote(start.column)
+
     def parameter(self, start: From) -> str:
         """How a statement names the bound value of a cursor."""
         return "?"
@@ -108,8 +133,7 @@ class Reading(ABC):
         text = f"SELECT {', '.join(map(self.expression, columns)) or '1'} FROM {ask.fragment(self.quote)}"
         if start is None:
             return text
-        name = self.quote(start.column)
-        return f"{text} WHERE {name} >= {self.parameter(start)} OR {name} IS NULL"
+        return f"{text} WHERE {self.compared(start)} >= {self.parameter(start)} OR {self.quote(start.column)} IS NULL"
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from errata.core.failures import StorageFailed
 from errata.core.options import RunOptions
 from errata.state.source_memory import SourceMemory
 from tests.support import corrections
@@ -348,7 +349,7 @@ def test_known_records_that_a_run_reads_do_not_grow_with_the_history(merge: str,
     assert folder.violations() == []
 
 
-@pytest.mark.parametrize(("kind", "collation"), [("sqlite", "NOCASE"), pytest.param("postgresql", '"C"', marks=pytest.mark.servers)])
+@pytest.mark.parametrize(("kind", "collation"), [("sqlite", "NOCASE"), ("duckdb", "NOCASE"), pytest.param("postgresql", '"C"', marks=pytest.mark.servers)])
 def test_a_cursor_of_texts_is_compared_by_bytes(kind: str, collation: str, tmp_path: Path) -> None:
     folder, database = Folder(tmp_path), Database.new(kind, tmp_path)
     folder.write("pipeline.yaml", TABLE.replace("MERGE", "op: code, cursor: seq").replace("{ name: seq, type: int }", "{ name: seq, type: string }"))
@@ -359,3 +360,76 @@ def test_a_cursor_of_texts_is_compared_by_bytes(kind: str, collation: str, tmp_p
     folder.run()
     assert [row["id"] for row in folder.rows("rows.csv")] == ["2"]  # in the collation of the column Z1 lies behind b1, and would be read again
     assert folder.violations() == []
+
+
+def ordered(kind: str, folder: Folder, types: tuple[str, str], merge: str, *before: str) -> Database:
+    """A table of changes whose cursor has one type in the pipeline, and another one in the database."""
+    declared, column = types
+    database = Database.new(kind, folder.path)
+    folder.write("pipeline.yaml", TABLE.replace("MERGE", merge).replace("{ name: seq, type: int }", "{ name: seq, type: " + declared + " }"))
+    database.do(*before, f"CREATE TABLE changes (seq {column}, code TEXT, id INTEGER, amount INTEGER)")
+    return database
+
+
+SERVER = pytest.mark.servers
+OTHER_ORDERS = [
+    ("sqlite", ("string", "INTEGER"), "10", "declare it as int or decimal"),
+    ("sqlite", ("date_time", "TEXT"), "'2026-01-05T14:30:00+02:00'", "in one form"),
+    ("duckdb", ("string", "BIGINT"), "10", "declare it as int or decimal"),
+    ("duckdb", ("string", "ENUM ('new', 'done')"), "'new'", "CAST"),
+    ("duckdb", ("int", "VARCHAR"), "'9'", "declare it as string"),
+    pytest.param("postgresql", ("string", "bigint"), "10", "declare it as int or decimal", marks=SERVER),
+    pytest.param("postgresql", ("string", "mood"), "'new'", "CAST", marks=SERVER),
+    pytest.param("postgresql", ("date_time", "text"), "'2026-01-05T14:30:00'", "declare it as string", marks=SERVER),
+]
+
+
+@pytest.mark.parametrize(("kind", "types", "value", "way"), OTHER_ORDERS)
+def test_a_cursor_that_the_database_orders_in_another_way_is_refused(kind: str, types: tuple[str, str], value: str, way: str, tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    database = ordered(kind, folder, types, "op: code, cursor: seq", *(["CREATE TYPE mood AS ENUM ('new', 'done')"] if "mood" in types else []))
+    database.do(f"INSERT INTO changes VALUES ({value}, 'c', 1, 10)")
+    with pytest.raises(StorageFailed, match="E605") as refused:
+        folder.run()
+    assert way in f"{refused.value} {refused.value.help}"
+    [(line, place)] = [(at, text.index("cursor: seq") + 9) for at, text in enumerate(folder.text("pipeline.yaml").splitlines(), 1) if "cursor: seq" in text]
+    assert refused.value.details == (f"at {folder.path / 'pipeline.yaml'}:{line}:{place}",)
+
+
+KNOWN = [
+    # the rows of a first run and of a second one; id 1 was taken back, and its record is not asked for again
+    ("sqlite", ("date_time", "TEXT"), "500ms", ("'2026-01-05 14:30:00'", "'2026-01-05 14:30:01'")),
+    ("duckdb", ("date_time", "DATE"), "1h", ("'2026-01-05'", "'2026-01-06'")),
+    ("duckdb", ("date_time", "TIMESTAMP_S"), "500ms", ("'2026-01-05 14:30:00'", "'2026-01-05 14:30:01'")),
+    ("duckdb", ("decimal, scale: 2", "DECIMAL(9,1)"), "0.06", ("1.1", "1.2")),
+    ("duckdb", ("decimal, scale: 2", "BIGINT"), "0.5", ("9", "10")),
+    pytest.param("postgresql", ("date_time", "DATE"), "1h", ("'2026-01-05'", "'2026-01-06'"), marks=SERVER),
+    pytest.param("postgresql", ("decimal, scale: 2", "BIGINT"), "0.5", ("9", "10"), marks=SERVER),
+    pytest.param("postgresql", ("int", "SMALLINT"), "0", ("9", "10"), marks=SERVER),
+    pytest.param("postgresql", ("string", "CHAR(5)"), None, ("'b1'", "'b2'"), marks=SERVER),
+]
+
+
+@pytest.mark.parametrize(("kind", "types", "overlap", "values"), KNOWN)
+def test_what_lies_before_the_overlap_is_not_read_again(kind: str, types: tuple[str, str], overlap: str | None, values: tuple[str, str], tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    database = ordered(kind, folder, types, "op: code, cursor: seq" + (f", overlap: {overlap}" if overlap else ""))
+    first, last = values
+    database.do(f"INSERT INTO changes VALUES ({first}, 'c', 1, 10), ({last}, 'd', 1, NULL)")
+    folder.run()
+    for number in (2, 3):
+        database.do(f"INSERT INTO changes VALUES ({last}, 'c', {number}, 20)")
+        folder.run()
+        assert [row["id"] for row in folder.rows("rows.csv")] == [str(one) for one in range(2, number + 1)]
+        assert not folder.run().committed
+    assert folder.violations() == []
+
+
+def test_an_overlap_beyond_the_numbers_of_its_column_asks_for_all(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    database = ordered("duckdb", folder, ("int", "TINYINT"), "op: code, cursor: seq, overlap: 1000")
+    database.do("INSERT INTO changes VALUES (9, 'c', 1, 10)")
+    folder.run()
+    database.do("INSERT INTO changes VALUES (-100, 'c', 2, 10)")
+    folder.run()
+    assert [row["id"] for row in folder.rows("rows.csv")] == ["1", "2"]
