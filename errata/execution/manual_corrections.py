@@ -149,7 +149,7 @@ def manual_changes(run: RunState, node: Node, intake: IngestRequest, before: Com
 
 
 def undone_corrections(run: RunState, node: Node, delta: NodeDelta, history: Callable[[], Sequence[Entry]]) -> Iterator[str]:
-    """Warn of the manual corrections that end because a file brings their records again. `history`: the ledger's entries."""
+    """Warn of the manual corrections that end because the input brings their records again. `history`: the ledger's entries."""
     epochs = run.corrected.get(node.name)
     if not epochs or delta.rows is None:
         return
@@ -162,7 +162,7 @@ def undone_corrections(run: RunState, node: Node, delta: NodeDelta, history: Cal
     named = [f"'{shown_key(entry.counters['key'])}' of epoch {entry.epoch}" for entry in history() if entry.epoch in undone and entry.counters.get("kind") == "correct"]
     more = f" and {len(named) - NAMED:,} more" if len(named) > NAMED else ""
     yield (
-        f"source '{node.name}': its files changed, so manual corrections hold no more: {', '.join(named[:NAMED])}{more}"
+        f"source '{node.name}': its input changed, so manual corrections hold no more: {', '.join(named[:NAMED])}{more}"
         " (errata correct --save keeps a correction in a file beside the pipeline)"
     )
 

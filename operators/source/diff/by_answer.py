@@ -159,13 +159,14 @@ def _delivered(one: AnswerRows, stood: DataFrame | None) -> DataFrame:
     if request.config.merge.strategy in _FIRST_WINS:
         return _new_keys(one, marked, stood)
     if request.config.merge.strategy == "upsert":
-        return _netted(one, upsert.marked(request, one.based(marked)), stood)
+        rows = upsert.marked(request, one.based(marked))
+        return _netted(one, rows, rows, stood)
     fresh, known = _unread(one, marked)
     assert request.memory is not None  # this strategy has one
     if request.rebuilt:
         request.memory.forget()
     request.memory.keep(known.kept(), known.moved_count)
-    return _netted(one, changelog.marked(request, one.based(fresh)), stood)
+    return _netted(one, changelog.marked(request, one.based(fresh)), changelog.marked(request, one.based(marked)), stood)
 
 
 def _in_sequence(one: AnswerRows) -> DataFrame:
@@ -255,12 +256,12 @@ def _all(conditions: Sequence[Column]) -> Column:
 # -- upsert and changelog
 
 
-def _netted(one: AnswerRows, marked: DataFrame, stood: DataFrame | None) -> DataFrame:
-    """The net change of each key. Rejects have keys of their texts, equal ones with a number."""
+def _netted(one: AnswerRows, marked: DataFrame, everything: DataFrame, stood: DataFrame | None) -> DataFrame:
+    """The net change of each key by the records that count. `everything`: all records of the answer. Rejects have keys of their texts, equal ones with a number."""
     request, names = one.request, list(one.request.files.shape.columns)
     place = F.row_number().over(Window.partitionBy(BASE).orderBy("__sequence", HASH)).cast("bigint")
     good = marked.where(F.col("_error").isNull())
-    wrong = _numbered_rejects(one, marked.where(F.col("_error").isNotNull()))
+    wrong = _numbered_rejects(one, everything.where(F.col("_error").isNotNull()))
     placed = good.withColumns({"_key": F.col(BASE), "_row": place, "_order": F.lit(0).cast("bigint")})
     kept = None if stood is None else stood.where(F.col("_error").isNull())
     changed = net_changes(placed, kept, names, [name for name in request.compared() if name != "_row"])
@@ -270,9 +271,8 @@ def _netted(one: AnswerRows, marked: DataFrame, stood: DataFrame | None) -> Data
     if stood is None:
         return united(fine, _without_row(came), orphans)
     fresh = _without_row(came).join(stood.select("_key"), "_key", "left_anti").select("_op", "_key", *map(column, names))
-    if request.config.merge.strategy == "changelog":  # an event that was read is not read again, so that nothing tells that it was repaired
-        return united(fine, fresh, orphans)
-    gone = _repaired(one, stood, united(wrong.select("_key", *map(column, names)), placed.select("_key", *map(column, names))))
+    told = stood.where(~F.coalesce(F.col("_error").contains(f'"category":"{changelog.UNKNOWN_KEY}"'), F.lit(False)))  # of the others nothing tells that they were repaired
+    gone = _repaired(one, told, united(wrong.select("_key", *map(column, names)), placed.select("_key", *map(column, names))))
     retracted = as_retractions(gone, request.cause).select("_op", "_key", *map(column, names))
     return united(fine, fresh, orphans, retracted)
 

@@ -122,10 +122,9 @@ class KnownRecords:
             known = kept.select(F.col("_file").alias(DIGEST), F.col(TIMES).alias("__was"), F.col("_key").alias("__kept"), F.col(WHOSE).alias("__owner"))
             both = known.join(now, DIGEST, "full")
             unsure = F.coalesce(F.col("__kept") >= F.lit(_MARK + _MAYBE), F.lit(False))
-            both = both.withColumns({
-                "__was": F.coalesce("__was", F.lit(0)), WHOSE: F.coalesce(WHOSE, "__owner"), "__again": F.coalesce("__again", F.lit(False)),
-                "__is": F.when(F.col("__is").isNull() & unsure, F.col("__was")).otherwise(F.coalesce("__is", F.lit(0))),
-            }).drop("__owner")  # fmt: skip
+            both = both.withColumns({"__was": F.coalesce("__was", F.lit(0)), WHOSE: F.coalesce(WHOSE, "__owner"), "__again": F.coalesce("__again", F.lit(False))}).drop("__owner")
+            stays = F.col("__is").isNull() & unsure & ~_is_read_anew()
+            both = both.withColumn("__is", F.when(stays, F.col("__was")).otherwise(F.coalesce("__is", F.lit(0))))
         moved = both.where(F.col("__is") != F.col("__was"))
         most = engine.limits.driver_rows
         table = engine.to_arrow(moved.limit(most + 1))
@@ -173,6 +172,12 @@ class KnownRecords:
         """Events where a record that went and came again is stale but for its last coming."""
         last = F.max("__turn").over(Window.partitionBy("_file", "_row", "__part"))
         return events.withColumn("__stale", F.col("__stale") | (F.col("__turn") < last))
+
+
+def _is_read_anew() -> Column:
+    """Whether the answer has a new record of the same key, whose cursor can be read."""
+    new = (F.coalesce("__is", F.lit(0)) > F.col("__was")) & (F.col("__place") < F.lit(_MARK + _MAYBE))
+    return F.max(F.coalesce(new, F.lit(False)).cast("int")).over(Window.partitionBy(WHOSE)) > 0
 
 
 def _literal(value: Any) -> Column:

@@ -20,6 +20,9 @@ COMES: Final = ("0", "3", "+A", "+C", "c", "r", "u", "+I", "+U")
 GOES: Final = ("1", "2", "-R", "-C", "d", "-D", "-U")
 """Operations that retract the row of the key; the record's values are ignored."""
 
+UNKNOWN_KEY: Final = "retraction_of_unknown_key"
+"""The category of rejected records that take back what is not there."""
+
 
 @merge_strategy("changelog")
 def ingest(request: IngestRequest) -> IngestResult:
@@ -46,7 +49,7 @@ def marked(request: IngestRequest, rows: DataFrame) -> DataFrame:
     known_ops = rejected(rows, F.col("_error").isNull() & ~known, "unknown_operation", detail)
     goes = F.col("_error").isNull() & F.coalesce(word.isin(*GOES), F.lit(False))
     nothing = F.concat(F.lit("nothing to take back: there is no row with "), _shown(request))
-    return known_ops.withColumns({"__stays": ~goes, "__wrong": F.when(goes, error("retraction_of_unknown_key", nothing))})
+    return known_ops.withColumns({"__stays": ~goes, "__wrong": F.when(goes, error(UNKNOWN_KEY, nothing))})
 
 
 def _shown(request: IngestRequest) -> Column:

@@ -563,7 +563,7 @@ def test_a_run_whose_files_undo_manual_corrections_says_so(tmp_path: Path, merge
     assert run({1: 10, 2: 20, 3: 30, 4: 40}) == []
     [said] = run({1: 10, 2: 20, 3: 30, 4: 44, 5: 50})
     assert said == (
-        "source 'items': its files changed, so manual corrections hold no more: 'id=1' of epoch 2, 'id=3' of epoch 3"
+        "source 'items': its input changed, so manual corrections hold no more: 'id=1' of epoch 2, 'id=3' of epoch 3"
         " (errata correct --save keeps a correction in a file beside the pipeline)"
     )
     assert [int(row["v"]) for row in folder.rows("out.csv")] == [10, 20, 30, 44, 50]

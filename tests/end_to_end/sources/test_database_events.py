@@ -433,3 +433,38 @@ def test_an_overlap_beyond_the_numbers_of_its_column_asks_for_all(tmp_path: Path
     database.do("INSERT INTO changes VALUES (-100, 'c', 2, 10)")
     folder.run()
     assert [row["id"] for row in folder.rows("rows.csv")] == ["1", "2"]
+
+
+EVENTS = pytest.mark.parametrize("merge", [f"{WORDS}, cursor: seq", f"{WORDS}, version_field: seq, cursor: seq", "op: code, cursor: seq"], ids=["all events", "newest", "plain"])
+
+
+@EVENTS
+def test_a_reject_whose_cursor_cannot_be_read_goes_with_a_new_record_of_its_key(merge: str, tmp_path: Path) -> None:
+    folder, first = Folder(tmp_path), "c" if merge.startswith("op: code, cursor") else "N"
+    database = ordered("sqlite", folder, ("date", "TEXT"), merge)
+    database.do(f"INSERT INTO changes VALUES ('2026-01-05', '{first}', 1, 10), ('2026-01-05', '{first}', 2, 10), ('2026-02-99', '{first}', 2, 20)")
+    assert folder.run().rejected == 1
+    database.do(f"INSERT INTO changes VALUES ('2026-01-06', '{first}', 3, 30)")
+    assert folder.run().rejected == 1  # the record of id 2 that was read before repairs nothing
+    database.do("UPDATE changes SET seq = '2026-02-09' WHERE seq = '2026-02-99'")
+    assert folder.run().rejected == 0
+    assert [(row["id"], row["amount"]) for row in folder.rows("rows.csv")] == [("1", "10"), ("2", "20"), ("3", "30")]
+    assert not folder.run().committed
+    assert folder.violations() == []
+
+
+@EVENTS
+def test_a_repaired_record_takes_its_reject_away_within_the_overlap(merge: str, tmp_path: Path) -> None:
+    folder, first = Folder(tmp_path), "c" if merge.startswith("op: code, cursor") else "N"
+    database = Database.new("sqlite", tmp_path)
+    folder.write("pipeline.yaml", TABLE.replace("MERGE", merge + ", overlap: 5"))
+    database.do("CREATE TABLE changes (seq INTEGER, code TEXT, id INTEGER, amount)")
+    database.do(f"INSERT INTO changes VALUES (1, '{first}', 1, 10), (2, '{first}', 2, 'many'), (3, '{first}', 3, 'few'), (4, 'Q', 4, 40)")
+    assert folder.run().rejected == 3
+    database.do("UPDATE changes SET amount = 20 WHERE id = 2")
+    assert folder.run().rejected == 2
+    database.do("DELETE FROM changes WHERE id = 3", f"UPDATE changes SET code = '{first}' WHERE id = 4")
+    assert folder.run().rejected == 0
+    assert [row["id"] for row in folder.rows("rows.csv")] == ["1", "2", "4"]
+    assert not folder.run().committed
+    assert folder.violations() == []
