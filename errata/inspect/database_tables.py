@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from changelog.lazy_imports import pa
 from cxl.types.types import type_name
@@ -30,6 +30,8 @@ from storage.values.types import DYNAMIC, arrow_type, is_dynamic
 
 if TYPE_CHECKING:
     from storage.sql.connections import Connection
+
+_WAY_OUT: Final = "drop the table and run again"
 
 
 def mirrors_compared(pipeline: LoadedPipeline, reading: Snapshot, head: Entry) -> Iterator[tuple[str, str]]:
@@ -60,8 +62,8 @@ def _fault(pipeline: LoadedPipeline, reading: Snapshot, head: Entry, node: Node)
 
 def _difference(stored: AnswerHash, live: AnswerHash, table: str) -> str:
     if stored.rows != live.rows:
-        return f"the table {table} has {stored.rows} rows, the output {live.rows}"
-    return "" if stored.text == live.text else f"the table {table} has a row that differs from the output's"
+        return f"the table {table} has {stored.rows} rows, the output {live.rows}: {_WAY_OUT}"
+    return "" if stored.text == live.text else f"the table {table} has a row that differs from the output's: {_WAY_OUT}"
 
 
 def _compared(type_: str) -> str:

@@ -270,7 +270,11 @@ def check_verify(kind: str, path: Path) -> None:
     database.do("UPDATE report SET amount = 99 WHERE id = 2")
     assert [row["node"] for row in folder.violations()] == ["report"]
     database.do("UPDATE report SET amount = 20 WHERE id = 2", "DELETE FROM report WHERE id = 1")
-    assert [row["node"] for row in folder.violations()] == ["report"]
+    [found] = folder.violations()
+    assert (found["node"], "drop the table and run again" in found["detail"]) == ("report", True)
+    database.do("DROP TABLE report")
+    folder.run()
+    assert folder.violations() == []
 
 
 NESTED = """\
