@@ -74,4 +74,4 @@ class Firsts:
         first = places.filter(self.compared).sort("_key").group_by(self.same).agg(pl.first("__row")).get_column("__row")
         stays = ~places.get_column(self.compared).to_numpy()
         stays[first.to_numpy()] = True
-        return rows.filter(pa.array(np.asarray(stays)))  # batch by batch: one array of texts holds 2 GiB
+        return rows.filter(pa.array(np.asarray(stays))).combine_chunks()  # `take` makes one array of a column, and an array of texts holds 2 GiB
