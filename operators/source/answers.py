@@ -32,6 +32,9 @@ _WORD: Final = 1 << 64
 _SEEDS: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 _STORED_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:(?P<sign>[ T])\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?")
 """The forms of times in SQLite that follow each other as the texts do."""
+_WITH_OFFSET = re.compile(r"(?P<time>\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)(?P<offset>Z|[+-]\d\d:?\d\d)")
+"""The form of a time with an offset. Where length and offset are the same, times follow each other as the texts do."""
+_FORMS: Final = {" ": "with a blank", "T": "with T", "day": "as days", "": "in a form of their own"}
 _DECLARED: Final = {"number": "int or decimal", "time": "date or date_time", "text": "string"}
 
 
@@ -125,6 +128,8 @@ class Cursor:
             return None, None
         raw, typed = orjson.loads(known.cursor)["raw"], greatest(known.cursor)
         self.greatest, self.raw = typed, raw
+        if self.by_text and isinstance(typed, date):
+            self._note_forms([raw])
         floor = less(typed, self.overlap)
         return (_as_stored(raw, floor, self.overlap) if self.by_text else _as_text(floor, None if ordered is None else ordered.scale)), floor
 
@@ -147,9 +152,7 @@ class Cursor:
             self.raw = values[pc.index(typed, most).as_py()] if self.by_text else None
 
     def _note_forms(self, values: Iterable[Any]) -> None:
-        for value in values:
-            found = _STORED_TIME.fullmatch(value) if isinstance(value, str) else None
-            self.forms.add(found["sign"] or "day" if found else "other")
+        self.forms.update(_form(value) if isinstance(value, str) else "" for value in values)
 
     def check(self, source: str) -> None:
         """Raise InputChanged for numbers that are texts, texts that are numbers, and times that do not compare as texts."""
@@ -157,8 +160,9 @@ class Cursor:
             raise InputChanged(f"E605: the cursor '{self.column}' of {source} has numbers that are stored as texts: they do not compare as numbers; select them as numbers, by CAST", place=CURSOR)
         if self.has_numbers:
             raise InputChanged(f"E605: the cursor '{self.column}' of {source} is declared as string and has numbers, which do not compare as texts; declare it as int or decimal, or select texts, by CAST", place=CURSOR)
-        if len(self.forms) > 1 or "other" in self.forms:
-            forms = " and ".join(sorted({" ": "with a blank", "T": "with T", "day": "as days", "other": "in a form of their own"}[one] for one in self.forms))
+        without_overlap = self.forms - {" ", "T", "day"}
+        if len(self.forms) > 1 or "" in self.forms or (without_overlap and self.overlap is not None):
+            forms = " and ".join(sorted(_FORMS.get(one, f"as {one}") for one in self.forms))
             raise InputChanged(f"E605: the cursor '{self.column}' of {source} has times {forms}: they do not compare as texts; select them in one form, such as 2026-03-01 14:30:00", place=CURSOR)
 
     @property
@@ -199,14 +203,21 @@ def _as_text(value: Any, scale: int | None) -> str:
 
 def _as_stored(raw: Any, floor: Any, overlap: Any) -> Any:
     """The floor in the form that the database has for its greatest value. Of the texts of a time it is the shortest, which all the others begin with."""
-    if isinstance(floor, datetime | date) and isinstance(raw, str):
-        found = _STORED_TIME.fullmatch(raw)
-        return _shortest(floor, (found and found["sign"]) or " ") if isinstance(floor, datetime) else floor.isoformat()
+    if isinstance(floor, date) and isinstance(raw, str) and (found := _STORED_TIME.fullmatch(raw)):
+        return _shortest(floor, found["sign"] or " ") if isinstance(floor, datetime) else floor.isoformat()
     if not overlap:
         return raw
     if isinstance(floor, Decimal) and not isinstance(raw, str):
         return int(floor) if floor == floor.to_integral_value() else float(floor)
     return str(floor) if isinstance(raw, str) else floor
+
+
+def _form(text: str) -> str:
+    """The form of a time, empty for one that does not follow others as its text does."""
+    if found := _STORED_TIME.fullmatch(text):
+        return found["sign"] or "day"
+    found = _WITH_OFFSET.fullmatch(text)
+    return re.sub(r"\d", "0", found["time"]) + found["offset"] if found else ""
 
 
 def _shortest(time: datetime, sign: str) -> str:

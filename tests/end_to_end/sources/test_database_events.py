@@ -374,7 +374,8 @@ def ordered(kind: str, folder: Folder, types: tuple[str, str], merge: str, *befo
 SERVER = pytest.mark.servers
 OTHER_ORDERS = [
     ("sqlite", ("string", "INTEGER"), "10", "declare it as int or decimal"),
-    ("sqlite", ("date_time", "TEXT"), "'2026-01-05T14:30:00+02:00'", "in one form"),
+    ("sqlite", ("date_time", "TEXT"), "'2026-01-05T14:30:00+02:00', 'c', 0, 1), ('2026-01-05T13:00:00+00:00'", "in one form"),
+    ("sqlite", ("date_time", "TEXT"), "'2026-01-05T14:30:00Z', 'c', 0, 1), ('2026-01-05T14:30:00.5Z'", "in one form"),
     ("duckdb", ("string", "BIGINT"), "10", "declare it as int or decimal"),
     ("duckdb", ("string", "ENUM ('new', 'done')"), "'new'", "CAST"),
     ("duckdb", ("int", "VARCHAR"), "'9'", "declare it as string"),
@@ -423,6 +424,20 @@ def test_what_lies_before_the_overlap_is_not_read_again(kind: str, types: tuple[
         assert [row["id"] for row in folder.rows("rows.csv")] == [str(one) for one in range(2, number + 1)]
         assert not folder.run().committed
     assert folder.violations() == []
+
+
+def test_times_with_one_offset_are_a_cursor_without_an_overlap(tmp_path: Path) -> None:
+    """Texts of one length with one offset compare as the times do."""
+    folder = Folder(tmp_path)
+    database = ordered("sqlite", folder, ("date_time", "TEXT"), "op: code, cursor: seq")
+    database.do("INSERT INTO changes VALUES ('2026-01-05T14:30:00+02:00', 'c', 1, 10), ('2026-01-05T15:00:00+02:00', 'd', 1, NULL)")
+    folder.run()
+    database.do("INSERT INTO changes VALUES ('2026-01-05T16:00:00+02:00', 'c', 2, 20)")
+    folder.run()
+    assert [row["id"] for row in folder.rows("rows.csv")] == ["2"]
+    database.do("INSERT INTO changes VALUES ('2026-01-05T18:00:00Z', 'c', 3, 20)")
+    with pytest.raises(StorageFailed, match=r"E605.*as 0000-00-00T00:00:00\+02:00 and as 0000-00-00T00:00:00Z"):
+        folder.run()
 
 
 def test_an_overlap_beyond_the_numbers_of_its_column_asks_for_all(tmp_path: Path) -> None:
