@@ -313,6 +313,25 @@ def test_a_table_that_may_not_be_written_keeps_its_epoch(taken: str, given: str,
     assert tables.stored(database) == Counter(tables.SECOND)
 
 
+def test_a_server_without_room_keeps_the_epoch_of_a_table(tmp_path: Path) -> None:
+    """Equal rows of a table without a key are counted in order, for which the role has too little memory and no files."""
+    folder, database = _of_a_clerk(tmp_path, *tables.MODES["values"])
+    rows: tables.Rows = [(key, "north", key % 97) for key in range(30_000)]
+    tables.lay(folder, rows)
+    folder.run()
+    database.do("ALTER ROLE clerk SET work_mem = '64kB'", "ALTER ROLE clerk SET temp_file_limit = 0")
+    changed = [(key, "south" if key % 3_000 == 0 else region, amount) for key, region, amount in rows]
+    tables.lay(folder, changed)
+    for _ in range(2):
+        with pytest.raises(StorageFailed, match=r"E613.*temporary file size exceeds.*still holds epoch 1"):
+            folder.run()
+        assert tables.stored(database) == Counter(rows)
+        assert folder.load().head_epoch() == 2
+    database.do("ALTER ROLE clerk RESET ALL")
+    folder.run()
+    assert tables.stored(database) == Counter(changed)
+
+
 def test_a_table_that_may_not_be_made_is_told(tmp_path: Path) -> None:
     folder, database = _of_a_clerk(tmp_path)
     database.do("REVOKE CREATE ON SCHEMA public FROM clerk", "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
@@ -324,9 +343,9 @@ def test_a_table_that_may_not_be_made_is_told(tmp_path: Path) -> None:
     assert tables.stored(database) == Counter(tables.FIRST)
 
 
-def _of_a_clerk(path: Path) -> tuple[Folder, Database]:
+def _of_a_clerk(path: Path, *made: str) -> tuple[Folder, Database]:
     """A pipeline that writes by a role without rights but its own, which is made anew."""
-    folder, database = tables.made(KIND, path)
+    folder, database = tables.made(KIND, path, *made)
     with connected(postgres(), "postgres") as cursor:
         cursor.execute("SELECT count(*) FROM pg_roles WHERE rolname = 'clerk'")
         if not cursor.fetchall()[0][0]:
