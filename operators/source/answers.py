@@ -136,12 +136,8 @@ class Cursor:
     def note(self, batch: pa.RecordBatch, values: Values) -> None:
         """Look for a greater value in a batch. `values` are the column as the database gave it."""
         typed = batch.column(self.column)
-        if self.by_text and (pa.types.is_timestamp(typed.type) or pa.types.is_date(typed.type)):
-            self._note_forms(value for value, good in zip(values, typed.is_valid().to_pylist(), strict=True) if good)
-        elif self.by_text and pa.types.is_string(typed.type):
-            self.has_numbers |= any(isinstance(value, int | float) for value in values)
-        elif self.by_text:
-            self.has_texts |= any(isinstance(value, str) and good for value, good in zip(values, typed.is_valid().to_pylist(), strict=True))
+        if self.by_text:
+            self._note_stored(typed, values)
         most = pc.max(typed)
         if not most.is_valid:
             return
@@ -150,6 +146,17 @@ class Cursor:
         if self.greatest is None or value > self.greatest:
             self.greatest = value
             self.raw = values[pc.index(typed, most).as_py()] if self.by_text else None
+
+    def _note_stored(self, typed: pa.Array, values: Values) -> None:
+        """Look for values that do not follow each other in the database as they do when they are typed."""
+        if pa.types.is_string(typed.type):
+            self.has_numbers |= any(isinstance(value, int | float) for value in values)
+            return
+        read = [value for value, good in zip(values, typed.is_valid().to_pylist(), strict=True) if good]
+        if pa.types.is_temporal(typed.type):
+            self._note_forms(read)
+        else:
+            self.has_texts |= any(isinstance(value, str) for value in read)
 
     def _note_forms(self, values: Iterable[Any]) -> None:
         self.forms.update(_form(value) if isinstance(value, str) else "" for value in values)
