@@ -225,7 +225,7 @@ def test_objects_give_what_files_of_the_same_content_give(history: list[list[tup
     with TemporaryDirectory() as place, proxied() as (port, faults):
         far = Lake(Folder(Path(place) / "far"), TestBucket.new(port), faults)
         near = Folder(Path(place) / "near")
-        merge = f"merge: {{ strategy: {strategy} }}"
+        merge = f"merge: {{ strategy: {strategy}{', primary_key: [id]' if strategy == 'ledger' else ''} }}"
         far.pipeline(f'type: csv, glob: "{far.bucket.uri}/in/*.csv", {merge}, files: {{ on_no_match: skip }}', keyed=False)
         near.write("pipeline.yaml", far.folder.text("pipeline.yaml").replace(f"{far.bucket.uri}/", ""))
         texts: dict[str, str] = {}
