@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from changelog.columns import TYPES, column, fields
 from changelog.lazy_imports import F, pa
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructField, StructType
 
 Batches: TypeAlias = "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]"
+BATCH_ROWS: Final = 8192
+"""Rows of a batch that Python gives back to an engine, as many as engines have in theirs."""
 
 
 def mapped(frame: DataFrame, work: Batches, schema: StructType | str) -> DataFrame:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from changelog.columns import column
-from changelog.frames import mapped, with_schema
+from changelog.frames import BATCH_ROWS, mapped, with_schema
 from changelog.lazy_imports import F, Window, pa
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 COMPARED_BYTES: Final = 64 << 20
 """Bytes of rows that are gathered before they are compared, at least."""
-_BATCH_ROWS: Final = 8192
 
 
 def with_first_rows(frame: DataFrame, same: Sequence[str], compared: str, *, in_tasks: bool) -> DataFrame:
@@ -61,11 +60,10 @@ class Firsts:
         if gathered:
             firsts = self._first(firsts, gathered)
         if firsts is not None:
-            yield from firsts.to_batches(max_chunksize=_BATCH_ROWS)
+            yield from firsts.to_batches(max_chunksize=BATCH_ROWS)
 
     def _first(self, firsts: pa.Table | None, batches: Sequence[pa.RecordBatch]) -> pa.Table:
         """The first rows of known first ones and of others."""
-        import numpy as np
         import polars as pl
 
         rows = pa.Table.from_batches(batches)
@@ -74,4 +72,4 @@ class Firsts:
         first = places.filter(self.compared).sort("_key").group_by(self.same).agg(pl.first("__row")).get_column("__row")
         stays = ~places.get_column(self.compared).to_numpy()
         stays[first.to_numpy()] = True
-        return rows.filter(pa.array(np.asarray(stays))).combine_chunks()  # `take` makes one array of a column, and an array of texts holds 2 GiB
+        return rows.filter(pa.array(stays)).combine_chunks()  # `take` makes one array of a column, and an array of texts holds 2 GiB

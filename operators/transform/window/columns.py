@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from changelog.columns import column
 from changelog.exact.decimals import rounded_column
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 WRONG = "__window_wrong"
 """A column with why a row's functions have no value, or null."""
+
+TotalT = TypeVar("TotalT", Sum, DecimalTotal)
 
 POSITIONAL = frozenset({"row_number", "rank", "dense_rank", "lag", "lead"})
 """Functions of the current row's own place: without meaning in the rows of another source."""
@@ -132,10 +134,10 @@ class _Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ints:
-    """A sum or mean of ints."""
+class _Accumulated(Generic[TotalT]):
+    """A sum or mean that an accumulator of aggregates adds up."""
 
-    total: Sum
+    total: TotalT
 
     @property
     def added(self) -> tuple[str, ...]:
@@ -145,6 +147,12 @@ class _Ints:
     def parts(self) -> Iterator[Mapping[str, Column]]:
         """The columns ahead of the sums, layer by layer."""
         yield dict(zip(self.total.columns, self.total.contributions(F.lit(1).cast("bigint")), strict=True))
+
+
+class _Ints(_Accumulated[Sum]):
+    """A sum or mean of ints."""
+
+    __slots__ = ()
 
     def results(self) -> Iterator[Mapping[str, Column]]:
         """The columns behind the sums, layer by layer."""
@@ -163,20 +171,10 @@ class _Ints:
         return self.total.overflows(), OVERFLOW
 
 
-@dataclass(frozen=True, slots=True)
-class _Decimals:
+class _Decimals(_Accumulated[DecimalTotal]):
     """A sum or mean of decimals."""
 
-    total: DecimalTotal
-
-    @property
-    def added(self) -> tuple[str, ...]:
-        """The columns whose sums are needed."""
-        return tuple(self.total.columns)
-
-    def parts(self) -> Iterator[Mapping[str, Column]]:
-        """The columns ahead of the sums, layer by layer."""
-        yield dict(zip(self.total.columns, self.total.contributions(F.lit(1).cast("bigint")), strict=True))
+    __slots__ = ()
 
     def results(self) -> Iterator[Mapping[str, Column]]:
         """The columns behind the sums, layer by layer."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from changelog.columns import column
-from changelog.frames import mapped, with_schema
+from changelog.frames import BATCH_ROWS, mapped, with_schema
 from changelog.lazy_imports import F, pa, pc
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 _PLACE = "__place"
-_BATCH_ROWS = 8192
 
 
 def with_running_totals(frame: DataFrame, names: Sequence[str], frames: Frames, *, in_tasks: bool) -> DataFrame:
@@ -63,7 +62,7 @@ class _Totals:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if held := list(batches):
-            yield from self._added_up(pa.Table.from_batches(held)).to_batches(max_chunksize=_BATCH_ROWS)
+            yield from self._added_up(pa.Table.from_batches(held)).to_batches(max_chunksize=BATCH_ROWS)
 
     def _added_up(self, rows: pa.Table) -> pa.Table:
         order, starts = self._sorted(rows)
