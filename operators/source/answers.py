@@ -288,23 +288,14 @@ def spooled(reading: Reading, source: SourceNode, known: FileRecord | None, spoo
 def _start(cursor: Cursor, source: SourceNode, known: FileRecord | None, reading: Reading, asked: Sequence[AnswerColumn]) -> tuple[From | None, Any]:
     """Where a source's rows are asked for from: the place for the statement, None where all are asked for; and the floor. Raises InputChanged where the database has another order."""
     column = next(column for column in asked if column.name == source.cursor_name)
+    declared = next(one for one in source.config.schema_ if one.name == cursor.column)
     ordered = reading.ordered(column)
-    if column.type and (ordered is None or ordered.order != _order(source)):
-        raise _of_other_order(source, column, ordered)
+    if column.type and (ordered is None or ordered.order != CURSORS[declared.cxl_type.kind]):
+        message = f"E605: the cursor '{cursor.column}' of {source.config.answer_name} is declared as {declared.type}, and the database orders it as {column.type}: rows would be passed over"
+        first = "" if ordered is None else f"declare it as {_DECLARED[ordered.order]}, or "
+        raise InputChanged(message, help=f"{first}select it in a query by CAST, as the type that is declared", place=CURSOR)
     bound, floor = cursor.after(known, ordered)
     return (None if bound is None else From(column.name, bound, "" if ordered is None else ordered.bound)), floor
-
-
-def _order(source: SourceNode) -> str:
-    """How Errata orders the cursor of a source."""
-    return CURSORS[next(one.cxl_type.kind for one in source.config.schema_ if one.name == source.config.merge.cursor)]
-
-
-def _of_other_order(source: SourceNode, column: AnswerColumn, ordered: Ordered | None) -> InputChanged:
-    declared = next(one.type for one in source.config.schema_ if one.name == source.config.merge.cursor)
-    message = f"E605: the cursor '{source.config.merge.cursor}' of {source.config.answer_name} is declared as {declared}, and the database orders it as {column.type}: rows would be passed over"
-    first = "" if ordered is None else f"declare it as {_DECLARED[ordered.order]}, or "
-    return InputChanged(message, help=f"{first}select it in a query by CAST, as the type that is declared", place=CURSOR)
 
 
 def _hash_of(cursor: Cursor, spool: Path) -> AnswerHash:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING
 
 import orjson
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 SMALL_BYTES = 8 << 20
 """Bytes of a spooled answer that is handed to the engine whole; a larger one is read by its tasks."""
@@ -242,15 +244,8 @@ def _repaired(one: AnswerRows, stood: DataFrame, numbered: DataFrame) -> DataFra
         return left.where(surely)
     good = numbered.where(F.col("_error").isNull()).select(*(column(name).alias(f"__pk{at}") for at, name in enumerate(names)), F.lit(True).alias("__read"))
     same = [column(name) == F.col(f"__pk{at}") for at, name in enumerate(names)]
-    met = left.join(good, _all(same), "left")
+    met = left.join(good, reduce(and_, same), "left")
     return met.where(surely | F.coalesce("__read", F.lit(False))).select(*map(column, stood.columns))
-
-
-def _all(conditions: Sequence[Column]) -> Column:
-    found = conditions[0]
-    for one in conditions[1:]:
-        found = found & one
-    return found
 
 
 # -- upsert and changelog
@@ -271,8 +266,8 @@ def _netted(one: AnswerRows, marked: DataFrame, everything: DataFrame, stood: Da
     if stood is None:
         return united(fine, _without_row(came), orphans)
     fresh = _without_row(came).join(stood.select("_key"), "_key", "left_anti").select("_op", "_key", *map(column, names))
-    told = stood.where(~F.coalesce(F.col("_error").contains(f'"category":"{changelog.UNKNOWN_KEY}"'), F.lit(False)))  # of the others nothing tells that they were repaired
-    gone = _repaired(one, told, united(wrong.select("_key", *map(column, names)), placed.select("_key", *map(column, names))))
+    provable = stood.where(~F.coalesce(F.col("_error").contains(f'"category":"{changelog.UNKNOWN_KEY}"'), F.lit(False)))  # of the others nothing tells that they were repaired
+    gone = _repaired(one, provable, united(wrong.select("_key", *map(column, names)), placed.select("_key", *map(column, names))))
     retracted = as_retractions(gone, request.cause).select("_op", "_key", *map(column, names))
     return united(fine, fresh, orphans, retracted)
 

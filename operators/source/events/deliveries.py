@@ -98,16 +98,16 @@ class Delivery:
         image = [name for name in self.rules.names if name not in COLUMNS]
         return [*COLUMNS, *PLACE, *image, *([] if "_row" in image else ["_row"])]
 
-    def placed(self, events: DataFrame, *, fresh: bool, kept: DataFrame | None = None) -> DataFrame:
+    def placed(self, events: DataFrame, *, kept: DataFrame | None = None) -> DataFrame:
         """Events at their places, with `__fresh`: whether they were delivered since the last run, and `__stale`: whether their file has other content now.
 
-        `kept`: of earlier events all that earlier runs kept.
+        `kept`: of earlier events all that earlier runs kept; None where the events come from this delivery.
         """
         placed = with_places(events, self.where, self.request.engine)
         if self.known is None:
-            return placed.withColumns({"__fresh": self._is_delivered() if fresh else F.lit(False), "__stale": self._is_stale()})
+            return placed.withColumns({"__fresh": self._is_delivered() if kept is None else F.lit(False), "__stale": self._is_stale()})
         marked = placed.withColumn("__stale", F.lit(False)) if kept is None else self.known.with_stale(placed, kept)
-        return marked.withColumn("__fresh", F.lit(fresh))
+        return marked.withColumn("__fresh", F.lit(kept is None))
 
     @property
     def has_left(self) -> bool:
@@ -159,7 +159,7 @@ class Delivery:
         if request.rebuilt:
             return self._again()
         earlier = self.memory.rows() if late else None
-        fresh = self.placed(self.kept_now(), fresh=True)
+        fresh = self.placed(self.kept_now())
         if not late:
             return self._net(fresh, request.prior_rows)
         return self._corrected(fresh, earlier)
@@ -268,7 +268,7 @@ class Delivery:
         """Earlier events at their places. Of overwritten content the rejects are gone."""
         if earlier is None:
             return None
-        return self.placed(chosen(self._of_events(earlier), self._event_columns), fresh=False, kept=earlier)
+        return self.placed(chosen(self._of_events(earlier), self._event_columns), kept=earlier)
 
     def _before(self, stood: DataFrame, among: DataFrame, touched: DataFrame, overwritten: Sequence[str]) -> DataFrame:
         """The prior rows of touched keys, and the prior rejects of their events."""
@@ -292,7 +292,7 @@ class Delivery:
         rows = self.events if left is None else united(chosen(self.events, self._event_columns), left)
         again = replace(self, events=rows, count=None if left is not None else self.count)
         self.memory.forget()
-        events = self.placed(again.kept_now(), fresh=True)
+        events = self.placed(again.kept_now())
         events, replay_rules, _ = self._cleared(self._settled(events, None), None)
         marked = replayed(events, None, replay_rules)
         self.warn(marked)

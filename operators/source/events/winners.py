@@ -45,7 +45,7 @@ class Winners:
     def op_rows(self) -> DataFrame:
         """The op rows. Stores what is to be remembered."""
         delivery, request = self.delivery, self.delivery.request
-        fresh = delivery.computed(delivery.placed(delivery.events, fresh=True))
+        fresh = delivery.computed(delivery.placed(delivery.events))
         together, clears = F.col("__does") == ACTIVATES, request.config.feed == "singer"
         new = self._clearings(fresh.where(together)) if clears else []
         keyed = fresh.where(~together) if clears else fresh

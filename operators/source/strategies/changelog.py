@@ -46,10 +46,10 @@ def marked(request: IngestRequest, rows: DataFrame) -> DataFrame:
     known = F.coalesce(word.isin(*COMES, *GOES), F.lit(False))
     named = F.coalesce(F.concat(F.lit("'"), word, F.lit("'")), F.lit("null"))
     detail = F.concat(F.lit(f"{request.config.merge.op} is "), named, F.lit(", which is no operation"))
-    known_ops = rejected(rows, F.col("_error").isNull() & ~known, "unknown_operation", detail)
+    checked = rejected(rows, F.col("_error").isNull() & ~known, "unknown_operation", detail)
     goes = F.col("_error").isNull() & F.coalesce(word.isin(*GOES), F.lit(False))
     nothing = F.concat(F.lit("nothing to take back: there is no row with "), _shown(request))
-    return known_ops.withColumns({"__stays": ~goes, "__wrong": F.when(goes, error(UNKNOWN_KEY, nothing))})
+    return checked.withColumns({"__stays": ~goes, "__wrong": F.when(goes, error(UNKNOWN_KEY, nothing))})
 
 
 def _shown(request: IngestRequest) -> Column:
