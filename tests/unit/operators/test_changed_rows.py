@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from changelog.algebra import fold
 from operators.core.operator import INEXACT_SUM
 from operators.testing import Memory, bound
 from operators.transform.window.operator import AnalyticTransform
+from tests.support.operator_histories import live, op_rows
 
 if TYPE_CHECKING:
     from storage.engines import Engine
 
 ITEMS = pa.schema([("_op", pa.int8()), ("_key", pa.binary()), ("_cause", pa.string()), ("g", pa.string()), ("o", pa.int64()), ("v", pa.float64())])
-CAME, GONE, BEFORE, AFTER = range(4)
 Record = tuple[str | None, int | None, float | None]
 Records = dict[int, Record]
 PROGRAMS = {
@@ -43,28 +42,6 @@ ORDERS: dict[str, list[Any]] = {
     "two": [{"field": "v", "order": "desc"}, {"field": "o", "null_order": "first"}],
     "source": [],
 }
-
-
-def op_rows(before: Records, after: Records) -> pa.Table:
-    """The op rows from some records to others."""
-    made: list[tuple[int, int, Record]] = []
-    for number in sorted({*before, *after}):
-        old, new = before.get(number), after.get(number)
-        if old is None and new is not None:
-            made.append((CAME, number, new))
-        elif new is None and old is not None:
-            made.append((GONE, number, old))
-        elif old is not None and new is not None and old != new:
-            made += [(BEFORE, number, old), (AFTER, number, new)]
-    rows = [(op, number.to_bytes(4, "big"), "ingest", *values) for op, number, values in made]
-    return pa.Table.from_pylist([dict(zip(ITEMS.names, row, strict=True)) for row in rows], ITEMS)
-
-
-def live(memory: Memory) -> list[dict[str, Any]]:
-    """The live rows of a node, in the order of their keys."""
-    assert memory.own is not None
-    rows = fold(memory.rows(memory.own)).on_driver().as_table().to_pylist()
-    return sorted(({name: value for name, value in row.items() if name not in ("_epoch", "_op", "_cause")} for row in rows), key=lambda row: row["_key"])
 
 
 def record(chance: random.Random) -> Record:
@@ -110,11 +87,11 @@ def test_the_rows_are_what_one_full_run_gives(sail: Engine, monkeypatch: pytest.
     memory, before = Memory(sail, operator), dict[int, Record]()
     steps = histories(random.Random(f"{program} {order}"))
     for number, records in enumerate(steps):
-        memory.answer([op_rows(before, records)])
+        memory.answer([op_rows(ITEMS, before, records)])
         before = records
         if number % 3 == 0 or number == len(steps) - 1:
             whole = Memory(sail, operator)
-            whole.answer([op_rows({}, records)])
+            whole.answer([op_rows(ITEMS, {}, records)])
             assert live(memory) == live(whole), number
     assert len(reached) == (0 if program in SEVERAL else len(steps) - 1)
 
@@ -125,7 +102,7 @@ def test_a_sum_that_columns_do_not_hold_is_noticed_ahead_of_the_change(sail: Eng
     steps: list[Records] = [{number: ("a", number, 1e-40) for number in range(4)}, {4: ("a", 4, 1e9)}]
     made = []
     for step in steps:
-        made.append(memory.answer([op_rows(records, records | step)]))
+        made.append(memory.answer([op_rows(ITEMS, records, records | step)]))
         records |= step
     errors = [[row["_error"] for row in answer.to_pylist() if row["_error"] is not None] for answer in made]
     assert errors[0] == []

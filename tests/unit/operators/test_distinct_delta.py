@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from changelog.algebra import fold
 from operators.testing import Memory, bound
 from operators.transform.distinct import DistinctTransform
+from tests.support.operator_histories import live, op_rows
 
 if TYPE_CHECKING:
     from storage.engines import Engine
 
 ITEMS = pa.schema([("_op", pa.int8()), ("_key", pa.binary()), ("_cause", pa.string()), ("g", pa.string()), ("v", pa.float64())])
-CAME, GONE, BEFORE, AFTER = range(4)
 Record = tuple[str | None, float]
 Records = dict[int, Record]
 PROGRAMS = {
@@ -29,25 +28,6 @@ PROGRAMS = {
     "filtered behind": "distinct by g\nfilter v > 1",
 }
 GROUPS = [None, "a", "b", "c", "d"]
-
-
-def op_rows(before: Records, after: Records) -> pa.Table:
-    """The op rows from some records to others."""
-    made: list[tuple[int, int, Record]] = []
-    for number in sorted({*before, *after}):
-        old, new = before.get(number), after.get(number)
-        if old != new:
-            made += [] if old is None else [(GONE if new is None else BEFORE, number, old)]
-            made += [] if new is None else [(CAME if old is None else AFTER, number, new)]
-    rows = [(op, bytes([number]), "ingest", *values) for op, number, values in made]
-    return pa.Table.from_pylist([dict(zip(ITEMS.names, row, strict=True)) for row in rows], ITEMS)
-
-
-def live(memory: Memory) -> list[dict[str, Any]]:
-    """The live rows of a node, in the order of their keys."""
-    assert memory.own is not None
-    rows = fold(memory.rows(memory.own)).on_driver().as_table().to_pylist()
-    return sorted(({name: value for name, value in row.items() if name not in ("_epoch", "_op", "_cause")} for row in rows), key=lambda row: row["_key"])
 
 
 def changed(records: Records, chance: random.Random) -> Records:
@@ -80,9 +60,9 @@ def test_the_rows_are_what_one_full_run_gives(sail: Engine, program: str) -> Non
     memory, before = Memory(sail, operator), Records()
     records: Records = {number: (chance.choice(GROUPS), chance.choice([0.0, 1.0, 2.0])) for number in range(0, 30, 3)}
     for _ in range(8):
-        memory.answer([op_rows(before, records)])
+        memory.answer([op_rows(ITEMS, before, records)])
         whole = Memory(sail, operator)
-        whole.answer([op_rows({}, records)])
+        whole.answer([op_rows(ITEMS, {}, records)])
         assert live(memory) == live(whole)
         before, records = records, changed(records, chance)
 
@@ -104,10 +84,10 @@ def test_live_records_are_read_where_the_first_one_left(sail: Engine, monkeypatc
     operator = bound("transform", {"cxl": "distinct by g"}, "g:string, v:float")
     memory, found = Memory(sail, operator), read(operator, monkeypatch)
     records: Records = {2: ("a", 1.0), 3: ("b", 1.0), 4: ("a", 2.0), **{number: (str(number), 1.0) for number in range(10, 30)}}
-    memory.answer([op_rows({}, records)])
+    memory.answer([op_rows(ITEMS, {}, records)])
     after = {number: values for number, values in {**records, **change}.items() if values is not None}
-    memory.answer([op_rows(records, after)])
+    memory.answer([op_rows(ITEMS, records, after)])
     assert bool(found) == reads
     whole = Memory(sail, operator)
-    whole.answer([op_rows({}, after)])
+    whole.answer([op_rows(ITEMS, {}, after)])
     assert live(memory) == live(whole)
