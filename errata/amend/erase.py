@@ -264,7 +264,8 @@ class _Erasing:
         for name in (name for name, one in self.change.matched.items() if one.keys):
             columns = named_columns(self.epoch.plan[name], self.change.wanted)
             node = self.epoch.plan[name]
-            hashes = self.change.matched[name].op_rows(run, node).select(hash_of(node, columns, secret_of(key)).alias("hash")).distinct()
+            meant = Meant(self.epoch.state, run, node, self.change.wanted)
+            hashes = meant.named_by(columns, self.change.matched[name].op_rows(run, node)).select(hash_of(node, columns, secret_of(key)).alias("hash")).distinct()
             found[name] = (columns, run.engine.to_arrow(hashes).column("hash").to_pylist())
         return found
 

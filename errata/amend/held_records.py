@@ -156,7 +156,7 @@ class HeldRecords:
         found = [self.meant.chosen(rows).select(*place)]
         for names in self.names if self.erased is not None else ():
             some = reduce(lambda one, other: one | other, (column(name).isNotNull() for name in names))
-            erased = cast("DataFrame", self.erased).where(some).select(hash_of(self.node, names, "").alias("__hash")).distinct()
+            erased = self.meant.named_by(names, cast("DataFrame", self.erased)).where(some).select(hash_of(self.node, names, "").alias("__hash")).distinct()
             hashed = rows.where(some).select(*place, hash_of(self.node, names, "").alias("__hash"))
             found.append(hashed.join(erased, "__hash", "left_semi").select("__file", "_row"))
         return united(*found).distinct()

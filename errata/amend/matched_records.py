@@ -89,6 +89,10 @@ class Meant:
         meets = F.coalesce(value, F.lit(False))
         return ready.where(meets if failed is None else meets & ~F.coalesce(failed, F.lit(False)))
 
+    def named_by(self, names: Sequence[str], erased: DataFrame) -> DataFrame:
+        """The op rows of erased records whose values in some columns name a record. At other times its columns of the erasure may have had the values of others' records."""
+        return self.chosen(erased) if list(names) == list(self.wanted.key) else erased
+
     def matched(self) -> Matched:
         """The records, in all epochs before this one."""
         table = self.run.tables.changelog(self.node)

@@ -249,6 +249,24 @@ def test_records_that_a_file_still_holds_stay_out(small: Folder, tmp_path: Path,
     assert holding(folder.path, ["annabella"]) == []
 
 
+@pytest.mark.parametrize("keep_out", [False, True])
+def test_records_of_those_who_had_an_erased_record_before_stay(small: Folder, tmp_path: Path, keep_out: bool) -> None:
+    """Order 1 was Benjamin's before it was Annabella's: his other orders do not name her."""
+    folder = copied(small, tmp_path / "one")
+    header = "id,customer,region,amount\n"
+    folder.write("in/orders.csv", header + "1,benjamin,north,13\n2,benjamin,north,5\n")
+    folder.run()
+    folder.write("in/orders.csv", header + "1,annabella,north,13\n2,benjamin,north,5\n")
+    folder.run()
+    folder.write("in/orders.csv", header + ("1,annabella,north,13\n" if keep_out else "") + "2,benjamin,north,5\n")
+    folder.load().erase(replace(ANNA, keep_out=keep_out), SAIL)
+    check_whole(folder)
+    folder.write("in/orders.csv", folder.text("in/orders.csv") + "3,benjamin,north,7\n")
+    folder.run()
+    assert [(row["id"], row["customer"]) for row in folder.load().show("orders")] == [(2, "benjamin"), (3, "benjamin")]
+    assert holding(folder.path, ["annabella"]) == []
+
+
 @pytest.mark.parametrize(
     ("written", "history", "columns"),
     [
