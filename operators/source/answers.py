@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import ROUND_CEILING, Context, Decimal
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +21,7 @@ from operators.source.file_changes import FileChanges, FileRecord
 from operators.source.node import SourceNode
 from operators.source.request import InputChanged
 from storage.formats.base import ROW, Column, batch_schema
-from storage.sql.reading import AnswerColumn, From, Ordered, Reading
+from storage.sql.reading import AnswerColumn, Ask, From, Ordered, Reading
 
 if TYPE_CHECKING:
     from storage.sql.reading import Values
@@ -34,6 +35,9 @@ _STORED_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:(?P<sign>[ T])\d\d:\d\d(?::\d\d(?:
 """The forms of times in SQLite that follow each other as the texts do."""
 _WITH_OFFSET = re.compile(r"(?P<time>\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)(?P<offset>Z|[+-]\d\d:?\d\d)")
 """The form of a time with an offset. Where length and offset are the same, times follow each other as the texts do."""
+_DIGIT = re.compile(r"\d")
+_OFFSET_DAYS: Final = 2
+"""Days by which the texts of one time may differ: offsets go from -12 to +14 hours."""
 _FORMS: Final = {" ": "with a blank", "T": "with T", "day": "as days", "": "in a form of their own"}
 _DECLARED: Final = {"number": "int or decimal", "time": "date or date_time", "text": "string"}
 
@@ -161,6 +165,17 @@ class Cursor:
     def _note_forms(self, values: Iterable[Any]) -> None:
         self.forms.update(_form(value) if isinstance(value, str) else "" for value in values)
 
+    def look_before(self, reading: Reading, ask: Ask, start: From) -> None:
+        """Look for values that the database has before the bound since they are stored in another way, though they may come behind it. `check` refuses them."""
+        if not self.by_text or not isinstance(start.value, str):
+            return
+        if isinstance(self.greatest, str):
+            self.has_numbers = reading.numbers_before(ask, start)
+        elif isinstance(self.greatest, date) and (patterns := _patterns(str(self.raw))):
+            since = max(date.fromisoformat(start.value[:10]).toordinal() - _OFFSET_DAYS, 1)
+            found = reading.unlike(ask, start, date.fromordinal(since).isoformat(), patterns)
+            self._note_forms(islice(filter(_form, found), 1))
+
     def check(self, source: str) -> None:
         """Raise InputChanged for numbers that are texts, texts that are numbers, and times that do not compare as texts."""
         if self.has_texts:
@@ -224,7 +239,18 @@ def _form(text: str) -> str:
     if found := _STORED_TIME.fullmatch(text):
         return found["sign"] or "day"
     found = _WITH_OFFSET.fullmatch(text)
-    return re.sub(r"\d", "0", found["time"]) + found["offset"] if found else ""
+    return _DIGIT.sub("0", found["time"]) + found["offset"] if found else ""
+
+
+def _patterns(text: str) -> Sequence[str]:
+    """The form of a time as patterns of GLOB; none for one without a form."""
+    if found := _WITH_OFFSET.fullmatch(text):
+        return [_DIGIT.sub("[0-9]", found["time"]) + found["offset"]]
+    if found := _STORED_TIME.fullmatch(text):
+        day, minute = "0000-00-00", f"0000-00-00{found['sign']}00:00"
+        forms = [minute, f"{minute}:00", *(f"{minute}:00.{'0' * digits}" for digits in range(1, 7))] if found["sign"] else [day]
+        return [_DIGIT.sub("[0-9]", form) for form in forms]
+    return []
 
 
 def _shortest(time: datetime, sign: str) -> str:
@@ -265,6 +291,8 @@ def spooled(reading: Reading, source: SourceNode, known: FileRecord | None, spoo
     asked = [column for column in columns if column.name in wanted]
     cursor = Cursor.of(source, by_text=reading.connection.kind == "sqlite")
     start, floor = (None, None) if cursor is None else _start(cursor, source, known, reading, asked)
+    if cursor is not None and start is not None:
+        cursor.look_before(reading, source.ask, start)
     hashed = AnswerHash()
     spool.parent.mkdir(parents=True, exist_ok=True)
     schema = batch_schema(reader.plan.columns)

@@ -124,6 +124,24 @@ class Reading(ABC):
         """How a statement names the bound value of a cursor."""
         return "?"
 
+    def unlike(self, ask: Ask, start: From, since: str, patterns: Sequence[str]) -> Iterator[str]:
+        """Times that lie before a bound since their texts have other forms than the bound's, though they may be later; none where columns have types.
+
+        Args:
+            ask: The table or query.
+            start: The bound.
+            since: The earliest text that is looked at.
+            patterns: The forms of the bound, as patterns of GLOB.
+
+        Raises:
+            DatabaseError: The database failed.
+        """
+        return iter(())
+
+    def numbers_before(self, ask: Ask, start: From) -> bool:
+        """Whether numbers lie before a bound that is a text: all of them do where values have types of their own. Raises DatabaseError."""
+        return False
+
     def batches(self, ask: Ask, columns: Sequence[AnswerColumn], start: From | None = None) -> Iterator[Mapping[str, Values]]:
         """The rows of an answer. Raises DatabaseError."""
         yield from self.run(self.statement(ask, columns, start), [] if start is None else [start.value], columns)

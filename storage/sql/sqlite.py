@@ -114,6 +114,21 @@ class SqliteReading(Reading):
             row = self._execute(statement).fetchone()
         return repr(row)
 
+    def unlike(self, ask: Ask, start: From, since: str, patterns: Sequence[str]) -> Iterator[str]:
+        """Times that SQLite reads, and those with an offset without colon, which it does not."""
+        name, bound = self.quote(start.column), self.parameter(start)
+        known = " OR ".join([f"{name} GLOB ?"] * len(patterns))
+        time = f"(julianday({name}) IS NOT NULL OR {name} GLOB '*:*[-+][0-9][0-9][0-9][0-9]')"
+        statement = f"SELECT {name} FROM {ask.fragment(self.quote)} WHERE {name} >= {bound} AND {name} < {bound} AND NOT ({known}) AND {time}"
+        with self._asking():
+            for row in self._execute(statement, [since, start.value, *patterns]):
+                yield str(row[0])
+
+    def numbers_before(self, ask: Ask, start: From) -> bool:
+        """Numbers come before the empty text."""
+        with self._asking():
+            return self._execute(f"SELECT 1 FROM {ask.fragment(self.quote)} WHERE {self.quote(start.column)} < '' LIMIT 1").fetchone() is not None
+
     def parameter(self, start: From) -> str:
         """The bound value. Texts compare by their bytes, whatever the column's collation is."""
         return "? COLLATE BINARY"

@@ -189,6 +189,48 @@ def test_times_of_two_forms_are_no_cursor(tmp_path: Path) -> None:
         folder.run()
 
 
+@pytest.mark.parametrize(
+    ("known", "later", "refused"),
+    [
+        ("2026-03-01T10:00:00", "2026-03-01 11:00:00", True),
+        ("2026-03-01T10:00:00", "2026-03-01 10:00:00.5", True),
+        ("2026-03-01T10:00:00", "2026-03-01T09:00:00-05:00", True),
+        ("2026-03-01T10:00:00+00:00", "2026-03-01T09:00:00-05:00", True),
+        ("2026-03-01T10:00:00+0000", "2026-03-01T09:00:00-0500", True),
+        ("2026-03-01T10:00:00Z", "2026-02-28T23:30:00-11:00", True),
+        ("2026-03-01T10:00:00", "2026-03-01T09:00", False),
+        ("2026-03-01 10:00:00", "2026-03-01 09:00:00.123456", False),
+        ("2026-03-01T10:00:00", "2026-03-01 soon", False),
+        ("2026-03-01T10:00:00", "2026-03-01T09:00:00.1234567", False),
+        ("2026-03-01T10:00:00", "2026-02-20 11:00:00", False),
+    ],
+)
+def test_later_times_that_lie_before_the_cursor_since_they_have_another_form_end_the_run(known: str, later: str, refused: bool, tmp_path: Path) -> None:
+    """connectors.md 2.3: times of another form would be passed over without a word."""
+    folder = folder_of(tmp_path, "{strategy: append, cursor: at}")
+    text = folder.text("pipeline.yaml").replace("{name: at, type: int}", "{name: at, type: date_time}")
+    folder.write("pipeline.yaml", text.replace("{name: shop}", "{name: shop, date_formats: ['%Y-%m-%dT%H:%M:%S%z']}") if known.endswith("+0000") else text)
+    execute(folder, f"INSERT INTO orders VALUES (1, 10, '{known}')")
+    assert folder.run().rejected == 0
+    execute(folder, f"INSERT INTO orders VALUES (2, 20, '{later}')")
+    if refused:
+        with pytest.raises(StorageFailed, match="E605"):
+            folder.run()
+    else:
+        assert folder.run().committed is False
+    assert [row["id"] for row in folder.rows("out/all.csv")] == ["1"]
+
+
+def test_a_number_behind_a_cursor_of_texts_ends_the_run(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, "{strategy: append, cursor: code}")
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{name: at, type: int}", "{name: code, type: string}"))
+    execute(folder, "ALTER TABLE orders ADD COLUMN code", "INSERT INTO orders VALUES (1, 10, 1, 'a')")
+    folder.run()
+    execute(folder, "INSERT INTO orders VALUES (2, 20, 2, 7)")
+    with pytest.raises(StorageFailed, match="E605"):
+        folder.run()
+
+
 def test_an_answer_with_scopes_is_the_truth_for_the_scopes_that_it_names(tmp_path: Path) -> None:
     folder, rng = folder_of(tmp_path, "{strategy: snapshot, primary_key: [id], scope: at}"), random.Random(1)
     counted: dict[int, tuple[int, dict[int, int]]] = {}
