@@ -17,17 +17,20 @@ import errata
 from changelog.rows import Limits
 from errata.core.options import EngineOptions, RunOptions
 from storage.engines.base import Engine
+from tests.support.event_streams import checked
 
 Record = Mapping[str, Any]
 
 
 def command(*words: str) -> tuple[int, str, str]:
-    """Run `errata` in this process: exit code, standard output, standard error."""
+    """Run `errata` in this process: exit code, standard output, standard error. A stream of events is checked."""
     from errata.cli import main
 
     out, err = StringIO(), StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = main(list(words))
+    if "--events" in words:
+        checked(out.getvalue(), code, next(word for word in words if word.endswith(".yaml")))
     return code, out.getvalue(), err.getvalue()
 
 

@@ -1,11 +1,11 @@
 """The project that `errata init` makes: the commands of its README work, and lead to the first correction."""
 
-import json
 import re
 import shlex
 from pathlib import Path
 
 from errata.cli import main
+from tests.support.event_streams import checked
 
 
 def test_the_three_commands_of_the_readme(tmp_path, monkeypatch, capsys):
@@ -33,7 +33,7 @@ def test_the_end_of_a_run_tells_what_changed_in_each_output(tmp_path, monkeypatc
     assert main(["run", "pipeline.yaml", "--events", "jsonl"]) == 2
     output, errors = capsys.readouterr()
     assert errors.splitlines()[-3] == "report: 1 corrected, 1 gone, 1 new; 2 of 4 delivered rows differ"
-    ended = json.loads(output.splitlines()[-1])
+    ended = checked(output, 2, "pipeline.yaml")[-1]
     assert ended["outputs"] == [{"node": "report", "added": 1, "removed": 1, "corrected": 1, "delivered": 4}]
     assert main(["run", "pipeline.yaml"]) == 2
     assert "report" not in capsys.readouterr().err

@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from errata.rendering.event_schema import event_schema
-from tests.support.json_schema import faults
-from tests.support.pipelines import Folder, command
+from tests.support.pipelines import Folder, command, jsonl
 
 PIPELINE = """\
 pipeline: { name: events }
@@ -43,16 +41,11 @@ def made(path: Path, records: str) -> Folder:
 
 
 def events_of(folder: Folder, *words: str) -> tuple[int, list[dict[str, Any]]]:
-    """The exit code and the events of a command, all of the schema."""
+    """The exit code and the events of a command."""
     name, *others = words
     code, out, _ = command(name, str(folder.path / "pipeline.yaml"), *others, "--events", "jsonl", "--engine", "sail")
-    events = [json.loads(line) for line in out.splitlines()]
-    assert [fault for one in events for fault in faults(one, event_schema())] == []
-    assert [one["seq"] for one in events] == [*range(1, len(events) + 1)]
-    assert len({one["run"] for one in events}) == 1
-    assert (events[0]["event"], events[-1]["event"], events[-1]["exit_code"]) == ("run_started", "run_finished", code)
     assert SECRET not in out
-    return code, events
+    return code, jsonl(out)
 
 
 def of(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
