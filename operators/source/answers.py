@@ -166,12 +166,8 @@ class Cursor:
         self.forms.update(_form(value) if isinstance(value, str) else "" for value in values)
 
     def look_before(self, reading: Reading, ask: Ask, start: From) -> None:
-        """Look for values that the database has before the bound since they are stored in another way, though they may come behind it. `check` refuses them."""
-        if not self.by_text or not isinstance(start.value, str):
-            return
-        if isinstance(self.greatest, str):
-            self.has_numbers = reading.numbers_before(ask, start)
-        elif isinstance(self.greatest, date) and (patterns := _patterns(str(self.raw))):
+        """Look for times that the database has before the bound since they have another form, though they may come behind it. `check` refuses them."""
+        if self.by_text and isinstance(self.greatest, date) and (patterns := _patterns(str(self.raw))):
             since = max(date.fromisoformat(start.value[:10]).toordinal() - _OFFSET_DAYS, 1)
             found = reading.unlike(ask, start, date.fromordinal(since).isoformat(), patterns)
             self._note_forms(islice(filter(_form, found), 1))

@@ -138,10 +138,6 @@ class Reading(ABC):
         """
         return iter(())
 
-    def numbers_before(self, ask: Ask, start: From) -> bool:
-        """Whether numbers lie before a bound that is a text: all of them do where values have types of their own. Raises DatabaseError."""
-        return False
-
     def batches(self, ask: Ask, columns: Sequence[AnswerColumn], start: From | None = None) -> Iterator[Mapping[str, Values]]:
         """The rows of an answer. Raises DatabaseError."""
         yield from self.run(self.statement(ask, columns, start), [] if start is None else [start.value], columns)

@@ -124,14 +124,14 @@ class SqliteReading(Reading):
             for row in self._execute(statement, [since, start.value, *patterns]):
                 yield str(row[0])
 
-    def numbers_before(self, ask: Ask, start: From) -> bool:
-        """Numbers come before the empty text."""
-        with self._asking():
-            return self._execute(f"SELECT 1 FROM {ask.fragment(self.quote)} WHERE {self.quote(start.column)} < '' LIMIT 1").fetchone() is not None
-
     def parameter(self, start: From) -> str:
         """The bound value. Texts compare by their bytes, whatever the column's collation is."""
         return "? COLLATE BINARY"
+
+    def statement(self, ask: Ask, columns: Sequence[AnswerColumn], start: From | None = None) -> str:
+        """Numbers are asked for where the bound is a text: all of them come before it."""
+        text = super().statement(ask, columns, start)
+        return f"{text} OR {self.quote(start.column)} < ''" if start is not None and isinstance(start.value, str) else text
 
     def run(self, statement: str, parameters: Sequence[Any], columns: Sequence[AnswerColumn]) -> Iterator[Mapping[str, Values]]:
         """The values of each column, each by its own storage class."""

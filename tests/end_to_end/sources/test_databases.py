@@ -231,6 +231,22 @@ def test_a_number_behind_a_cursor_of_texts_ends_the_run(tmp_path: Path) -> None:
         folder.run()
 
 
+def test_a_number_among_times_is_rejected_once_and_heals(tmp_path: Path) -> None:
+    """SQLite has all numbers before all texts: a bound that is a text does not leave them out."""
+    folder = folder_of(tmp_path, "{strategy: append, primary_key: [id], cursor: at}")
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{name: at, type: int}", "{name: at, type: date_time}"))
+    execute(folder, "INSERT INTO orders VALUES (1, 10, '2026-03-01T10:00:00')")
+    folder.run()
+    execute(folder, "INSERT INTO orders VALUES (2, 20, 1772359200)")
+    assert folder.run().rejected == 1
+    assert folder.run().committed is False
+    assert [row["id"] for row in folder.rows("out/rejected.csv")] == ["2"]
+    execute(folder, "UPDATE orders SET at = '2026-03-01T11:00:00' WHERE id = 2")
+    assert folder.run().rejected == 0
+    assert [row["id"] for row in folder.rows("out/all.csv")] == ["1", "2"]
+    assert folder.violations() == []
+
+
 def test_an_answer_with_scopes_is_the_truth_for_the_scopes_that_it_names(tmp_path: Path) -> None:
     folder, rng = folder_of(tmp_path, "{strategy: snapshot, primary_key: [id], scope: at}"), random.Random(1)
     counted: dict[int, tuple[int, dict[int, int]]] = {}
