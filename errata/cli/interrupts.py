@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import count
 from types import FrameType
 from typing import Final, NoReturn
 
@@ -21,6 +22,8 @@ _IMPORT: Final = 4.0
 """Seconds for an import that is interrupted."""
 _POLL: Final = 0.02
 """Seconds between two looks whether an import has ended."""
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_NOBODY: Final = -1
 _IMPORTING: Final = "<frozen importlib._bootstrap>"
 
 
@@ -28,12 +31,14 @@ class Interrupts:
     """The signal handler of a command.
 
     An interrupt inside an import waits for the import's end: raised there, it leaves half a module or a lock that is never released.
-    The interpreter may ignore an interrupt that was raised, so it is raised once more after a while. At last `give_up` is called.
+    The interpreter may ignore an interrupt that was raised, so it is raised once more after a while. At last `give_up` is called,
+    also where the main thread is inside a library that waits for somebody else: the interpreter calls no handler there, so `watch` hears of the signal.
     Nothing here takes a lock.
     """
 
     def __init__(self, give_up: Callable[[], None]) -> None:
         self.came = False
+        self._signals = count()
         self.over = False
         self._raised = False
         self._patient_until = 0.0
@@ -43,14 +48,25 @@ class Interrupts:
         """Handle a signal."""
         if self.over:
             return
-        if not self.came:
-            self.came = True
-            self._patient_until = time.monotonic() + _IMPORT
-            _thread.start_new_thread(self._insist, (signal.Signals(number),))
+        self._comes(number)
         if time.monotonic() < self._patient_until and _imports(frame):
             return
         self._raised = True
         raise KeyboardInterrupt
+
+    def watch(self, numbers: int) -> None:
+        """Read the numbers of signals from a pipe, as bytes, until its other end is closed."""
+        while number := os.read(numbers, 1):
+            if number[0] in _SIGNALS and not self.over:
+                self._comes(number[0])
+        os.close(numbers)
+
+    def _comes(self, number: int) -> None:
+        if not self.came:
+            self._patient_until = time.monotonic() + _IMPORT
+            self.came = True
+        if next(self._signals) == 0:
+            _thread.start_new_thread(self._insist, (signal.Signals(number),))
 
     def _insist(self, number: signal.Signals) -> None:
         while time.monotonic() < self._patient_until:
@@ -86,17 +102,35 @@ def interruptible(give_up: Callable[[], None]) -> Iterator[Interrupts]:
     if threading.current_thread() is not threading.main_thread():
         yield handler
         return
-    ours = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN]  # shells make background commands ignore them
+    ours = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]  # shells make background commands ignore them
     before = {number: signal.signal(number, handler) for number in ours}
     hook = sys.unraisablehook
     sys.unraisablehook = partial(_unless_interrupt, hook)
     try:
-        yield handler
+        with _watched(handler):
+            yield handler
     finally:
         handler.over = True
         sys.unraisablehook = hook
         for number, previous in before.items():
             signal.signal(number, previous)
+
+
+@contextlib.contextmanager
+def _watched(handler: Interrupts) -> Iterator[None]:
+    """Let a thread hear of signals at once. Where somebody else's does, as in an event loop, it stays so."""
+    numbers, written = os.pipe()
+    os.set_blocking(written, False)
+    before = signal.set_wakeup_fd(written, warn_on_full_buffer=False)
+    if before != _NOBODY:
+        signal.set_wakeup_fd(before)
+    _thread.start_new_thread(handler.watch, (numbers,))
+    try:
+        yield
+    finally:
+        if before == _NOBODY:
+            signal.set_wakeup_fd(_NOBODY)
+        os.close(written)
 
 
 def _unless_interrupt(report: Callable[["sys.UnraisableHookArgs"], object], ignored: "sys.UnraisableHookArgs") -> None:

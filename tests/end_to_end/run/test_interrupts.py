@@ -57,6 +57,32 @@ def test_a_lost_interrupt_is_silent_and_comes_again(capfd: pytest.CaptureFixture
     assert capfd.readouterr().err == ""
 
 
+BLOCKED = """
+import contextlib, ctypes, os
+from errata.cli import interrupts
+
+interrupts._IMPORT = interrupts._PATIENCE = 0.05
+mutex, library = ctypes.create_string_buffer(256), ctypes.CDLL(None)
+library.pthread_mutex_lock(mutex)
+with interrupts.interruptible(lambda: os._exit(130)):
+    print("ready", flush=True)
+    while True:
+        with contextlib.suppress(KeyboardInterrupt):  # one that came before the wait
+            library.pthread_mutex_lock(mutex)
+"""
+
+
+def test_an_interrupt_ends_a_process_that_a_library_lets_wait_for_ever() -> None:
+    with subprocess.Popen([sys.executable, "-c", BLOCKED], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGTERM)
+        try:
+            assert process.wait(10) == 130
+        finally:
+            process.kill()
+
+
 def import_and_wait(module: str) -> None:
     importlib.import_module(module)
     wait()

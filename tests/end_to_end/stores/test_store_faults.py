@@ -5,6 +5,9 @@ from __future__ import annotations
 import errno
 import io
 import os
+import signal
+import subprocess
+import sys
 import traceback
 from collections.abc import Callable
 from contextlib import redirect_stderr
@@ -199,6 +202,32 @@ def test_readers_see_whole_outputs_and_no_upload_stays_open(lake: Lake) -> None:
     assert lake.bucket.get("out/report.csv").decode() == large
     assert seen <= {b"id,amount\n1,10\n2,20\n", large.encode()[:40]}
     assert b"<Upload>" not in lake.bucket.uploads()
+
+
+@pytest.mark.deep
+def test_a_process_that_is_killed_at_a_part_leaves_the_old_output(lake: Lake) -> None:
+    large = "id,amount\n" + "".join(f"{number},{10**18 + number}\n" for number in range(320_000))
+    lake.run()
+    lake.bucket.put("in/a.csv", large)
+    words = [sys.executable, "-m", "errata", "run", str(lake.folder.path / "pipeline.yaml"), "--engine", "sail"]
+    for part in ("PUT partNumber=2", "POST uploadId"):
+        method, query = part.split()
+        reached: list[str] = []
+
+        def kill(request: Request, method: str = method, query: str = query, reached: list[str] = reached) -> None:
+            if request.method == method and query in request.path and not reached:
+                reached.append(request.path)
+                process.kill()
+                process.wait()
+
+        lake.faults.before = kill
+        with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}) as process:
+            process.wait()
+        assert (process.returncode, len(reached)) == (-signal.SIGKILL, 1), part
+        assert (lake.report(), lake.folder.load().head_epoch()) == (ROWS, 2), part
+    lake.faults.before = lambda _: None
+    assert lake.run().committed is False
+    assert lake.bucket.get("out/report.csv").decode() == large
 
 
 def fault(answer: Callable[[Request], tuple[int, str, dict[str, str]] | None]) -> Callable[[Lake], None]:
