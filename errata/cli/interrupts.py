@@ -55,9 +55,10 @@ class Interrupts:
         raise KeyboardInterrupt
 
     def watch(self, numbers: int) -> None:
-        """Read the numbers of signals from a pipe, as bytes, until its other end is closed."""
+        """Read the numbers of signals from a pipe, as bytes, until its other end is closed. Those that a server of this process handles itself are its own."""
         while number := os.read(numbers, 1):
-            if number[0] in _SIGNALS and not self.over:
+            is_ours = signal.getsignal(number[0]) is self
+            if is_ours and not self.over:
                 self._comes(number[0])
         os.close(numbers)
 

@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -58,17 +59,18 @@ def test_a_lost_interrupt_is_silent_and_comes_again(capfd: pytest.CaptureFixture
 
 
 BLOCKED = """
-import contextlib, ctypes, os
+import ctypes, os
 from errata.cli import interrupts
 
-interrupts._IMPORT = interrupts._PATIENCE = 0.05
+interrupts._IMPORT = interrupts._PATIENCE = 0.3
 mutex, library = ctypes.create_string_buffer(256), ctypes.CDLL(None)
 library.pthread_mutex_lock(mutex)
 with interrupts.interruptible(lambda: os._exit(130)):
-    print("ready", flush=True)
-    while True:
-        with contextlib.suppress(KeyboardInterrupt):  # one that came before the wait
-            library.pthread_mutex_lock(mutex)
+    try:
+        print("ready", flush=True)
+        library.pthread_mutex_lock(mutex)
+    finally:  # the interrupt came before the wait
+        library.pthread_mutex_lock(mutex)
 """
 
 
@@ -81,6 +83,19 @@ def test_an_interrupt_ends_a_process_that_a_library_lets_wait_for_ever() -> None
             assert process.wait(10) == 130
         finally:
             process.kill()
+
+
+def test_a_signal_that_somebody_else_handles_is_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("errata.cli.interrupts._IMPORT", 0.05)
+    monkeypatch.setattr("errata.cli.interrupts._PATIENCE", 0.05)
+    came, ended = threading.Event(), threading.Event()
+    with interruptible(ended.set) as handler:
+        ours = signal.signal(signal.SIGTERM, lambda *_: came.set())
+        interrupt()
+        assert came.wait(10)
+        assert not ended.wait(0.5)
+        signal.signal(signal.SIGTERM, ours)
+    assert not handler.came
 
 
 def import_and_wait(module: str) -> None:
