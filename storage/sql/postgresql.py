@@ -60,9 +60,9 @@ def translating(connection: Connection, *, connecting: bool = False) -> Iterator
 
     try:
         yield
-    except (Error, pa.ArrowException, OSError) as error:  # rows that are read on the way fail in Arrow
+    except (Error, pa.ArrowException, OSError, RuntimeError, ValueError, TypeError) as error:  # rows that are read on the way fail in Arrow
         text, state = str(error), getattr(error, "sqlstate", None) or ""
-        if not isinstance(error, Error) and "[libpq]" not in text:
+        if not connecting and not isinstance(error, Error) and "[libpq]" not in text:  # whatever fails with the address, its text may have it
             raise
         if _CANCELLED in text:  # the driver takes the signal itself, and asks the server to cancel
             raise KeyboardInterrupt from None

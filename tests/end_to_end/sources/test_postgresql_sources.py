@@ -17,11 +17,16 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from pyspark import SparkContext
 
 from errata.core.failures import StorageFailed
+from storage import durable
+from storage.durable import Moment
 from storage.engines.base import Engine
 from tests.support.databases import PASSWORD, Database, connected, postgres
+from tests.support.erasing import holding
 from tests.support.pipelines import Folder, command, standing_in
+from tests.support.processes import shown
 from tests.support.proxy import proxied
 
 pytestmark = pytest.mark.servers
@@ -322,6 +327,55 @@ def test_no_fault_shows_a_secret(fault: str, held: str, tmp_path: Path, monkeypa
     assert not [text for text in texts for shape in shapes if shape in text]
     files = [file for file in (tmp_path / ".errata").rglob("*") if file.is_file()]
     assert not [file for file in files for shape in shapes if shape.encode() in file.read_bytes()]
+
+
+def test_an_error_of_the_driver_that_nobody_expects_shows_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(tmp_path, "CREATE TABLE orders (id bigint, v int)")
+
+    def fails(address: str, **_: object) -> None:
+        raise ValueError(f"cannot read {address}")
+
+    monkeypatch.setattr("adbc_driver_postgresql.dbapi.connect", fails)
+    with standing_in(tmp_path):
+        code, *texts = command("run", "pipeline.yaml", "-vv", "--events", "jsonl")
+    assert (code, "E608" in texts[1], "cannot read postgresql://" in texts[1]) == (4, True, True)
+    assert not [text for text in texts for shape in (PASSWORD, quote(PASSWORD, safe=""), quote(PASSWORD)) if shape in text]
+
+
+def test_nothing_that_a_run_leaves_has_a_secret(tmp_path: Path) -> None:
+    folder, database = made(tmp_path, "CREATE TABLE orders (id bigint PRIMARY KEY, v int)", "INSERT INTO orders VALUES (1, 1)")
+    folder.write("errata.toml", f'[connections.shop]\nurl = "{postgres().address(database.name)}"\n')
+    told = "metrics: { spool_dir: metrics, openlineage: { path: lineage.jsonl, namespace: shop } }"
+    written = "  - {type: output, name: report, input: orders, config: {name: report, type: sql, connection: shop, table: report}}\n"
+    folder.write("pipeline.yaml", PIPELINE.replace("{name: shop}", f"{{name: shop, {told}}}"))
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("error_handling:", f"{written}error_handling:"))
+    with standing_in(tmp_path):
+        texts = [text for words in (("run", "-vv"), ("plan",), ("verify",), ("log", "orders"), ("report", "-o", "report.html")) for text in command(words[0], "pipeline.yaml", *words[1:])[1:]]
+    texts.append(repr(folder.load().plan.settings))
+    shapes = (PASSWORD, quote(PASSWORD, safe=""), quote(PASSWORD))
+    assert not [text for text in texts for shape in shapes if shape in text]
+    assert {"lineage.jsonl", "report.html", ".errata"} <= {path.name for path in tmp_path.iterdir()}
+    assert holding(tmp_path, shapes, skip=("password", "errata.toml")) == []
+
+
+@pytest.mark.deep
+@pytest.mark.spark
+def test_no_process_of_an_engine_has_a_secret(tmp_path: Path) -> None:
+    folder, database = made(tmp_path, "CREATE TABLE orders (id bigint PRIMARY KEY, v int)", "INSERT INTO orders VALUES (1, 1)")
+    folder.engine = "spark"
+    seen: list[bytes] = []
+
+    def look(_: Moment) -> None:
+        seen.extend(shown("cmdline", "environ"))
+        context = SparkContext._active_spark_context  # there is no public way that starts none
+        seen.append(b"" if context is None else context.getConf().toDebugString().encode())
+
+    with durable.probing(look):
+        for toml in (database.toml, f'[connections.shop]\nurl = "{postgres().address(database.name)}"\n'):
+            folder.write("errata.toml", toml)
+            folder.run(full_refresh=True)
+    assert all(any(sign in text for text in seen) for sign in (b"org.apache.spark", b"spark.sql.warehouse.dir"))
+    assert not [text for text in seen for shape in (PASSWORD, quote(PASSWORD, safe=""), quote(PASSWORD)) if shape.encode() in text]
 
 
 @pytest.mark.deep

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,6 +40,7 @@ from storage.engines.spark.java import Java, any_java, find_java
 from storage.engines.spark.local import PATIENT_COMPILER, jvm_options
 from storage.engines.spark.remote import RemoteSpark, is_loopback
 from storage.errors import EngineUnavailable
+from tests.support.processes import shown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -498,20 +498,6 @@ def test_a_session_of_the_process_is_shared_and_outlives_the_engine(tmp_path: Pa
     assert answer.stdout.endswith("3\n"), answer.stderr
 
 
-def world_readable() -> list[bytes]:
-    """Return the command lines of this process's descendants, which every user can read."""
-    processes, lines = [str(os.getpid())], []
-    while processes:
-        number = processes.pop()
-        for thread in Path(f"/proc/{number}/task").glob("*"):
-            with suppress(OSError):  # threads and processes end meanwhile
-                processes += (thread / "children").read_text().split()
-        with suppress(OSError):
-            lines.append(Path(f"/proc/{number}/cmdline").read_bytes())
-    assert any(b"spark" in line for line in lines)
-    return lines
-
-
 @pytest.mark.spark
 def test_nobody_else_may_use_the_driver_of_a_run() -> None:
     from pyspark.errors import PySparkException
@@ -522,7 +508,9 @@ def test_nobody_else_may_use_the_driver_of_a_run() -> None:
     builder = own.session.client._builder  # type: ignore[attr-defined]  # pyspark does not say
     port = builder.endpoint.rpartition(":")[2]
     assert builder.token
-    assert builder.token.encode() not in b"".join(world_readable())
+    lines = shown("cmdline")
+    assert any(b"spark" in line for line in lines)
+    assert builder.token.encode() not in b"".join(lines)
     for token in ("", ";token=guessed"):
         with pytest.raises((PySparkException, OSError)):
             open_connect(f"sc://localhost:{port}/{token}")
