@@ -22,13 +22,21 @@ from cxl.values.failure import CxlFailure
 FAILURE_TYPE = "struct<category:string,message:string,field:string,start:bigint,end:bigint>"
 
 
-def arrow_column(function: Callable[[Any], Any], returns: str, parts: list[Column]) -> Column:
-    """Return a column computed from batches of the parts. `function` takes a tuple of at least one Arrow array."""
+def arrow_column(function: Callable[[Any], Any], returns: str, parts: list[Column], *, apart: bool = False) -> Column:
+    """Return a column computed from batches of the parts.
+
+    Args:
+        function: Takes a tuple of at least one Arrow array.
+        returns: The type, in the words of the engine.
+        parts: The columns of the arrays.
+        apart: Whether the column is a column of a frame, which no engine may copy to its readers: they would compute it again.
+    """
     def run(*batch: pa.Array) -> pa.Array:
         return function(batch)
 
-    computed: Column = cast("Any", arrow_udf)(run, _parsed(returns))(*(parts or [F.lit(None).cast("boolean")]))
-    return computed
+    computed = cast("Any", arrow_udf)(run, _parsed(returns))
+    column: Column = (computed.asNondeterministic() if apart else computed)(*(parts or [F.lit(None).cast("boolean")]))
+    return column
 
 
 @cache
@@ -46,7 +54,7 @@ def interpreted(inputs: Inputs, expr: tree.Expr, wanted: Column | None = None) -
     parts = [inputs.read(node) for node in reads]
     task = Task(expr, tuple(_read(node) for node in reads), slots_of(expr), inputs.context.max_expansion, wanted is not None)
     parts += [] if wanted is None else [wanted]
-    outcome = arrow_column(partial(evaluate_batch, task), f"struct<v:{spark_type(expr.type)},f:boolean>", parts)
+    outcome = arrow_column(partial(evaluate_batch, task), f"struct<v:{spark_type(expr.type)},f:boolean>", parts, apart=inputs.hoist)
     if inputs.hoist:
         outcome = inputs.add(outcome)
     failed = outcome.getField("f")

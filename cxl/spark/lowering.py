@@ -1,5 +1,6 @@
 """Typed expressions as columns. A subtree without a column (dynamic values, closures) goes to the interpreter as a whole."""
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -8,7 +9,7 @@ from pyspark.sql import functions as F
 
 from cxl.functions.registry import Builtin
 from cxl.functions.spark_call import NOT_CONSTANT, Fallible, Outcome, Partly, Site, Unsure
-from cxl.spark.columns import NUMBERS, Lowered, any_of, constant, opaque, spark_type, strict
+from cxl.spark.columns import NUMBERS, Lowered, any_of, balanced, constant, opaque, spark_type, strict
 from cxl.spark.fallback import interpreted
 from cxl.spark.inputs import Inputs
 from cxl.spark.operators import (
@@ -24,7 +25,7 @@ from cxl.spark.operators import (
     number_of,
 )
 from cxl.typed import tree
-from cxl.typed.rewrite import weight, without_text
+from cxl.typed.rewrite import Membership, membership, weight, without_text
 from cxl.types.types import BOOL, FLOAT, Kind, Type
 from cxl.values import decimals
 
@@ -229,6 +230,8 @@ class Lowering(Inputs):
     def call(self, node: tree.Call) -> Lowered | None:
         """A builtin that has a column."""
         node = without_text(node)
+        if (found := membership(node)) is not None:
+            return self.member(node, found)
         entry = node.overloads[0]
         if len(node.overloads) > 1 or entry.spark is None or not _callable(node, entry):
             return None
@@ -243,6 +246,17 @@ class Lowering(Inputs):
             value = answer.value.try_cast(spark_type(node.type))  # a constant that is no literal says nothing about the scale
             return self.doubted(strict(value, node.type, [receiver, *args], fallible=True))
         return _answer(answer, node.type, [receiver, *args])
+
+    def member(self, node: tree.Call, found: Membership) -> Lowered | None:
+        """Whether a value compares with some constant. A null compares with none."""
+        value = self.child(found.value)
+        constants = [constant(one, found.value.type) for one in found.constants]
+        if found.comparison.op == "==":
+            among = value.value.isin(*(one.value for one in constants))
+        else:
+            sides = [(value, one) if found.comparison.left is found.value else (one, value) for one in constants]
+            among = balanced([comparison(found.comparison.op, *pair, BOOL).value for pair in sides], operator.or_)
+        return _answer(F.coalesce(among, F.lit(False)), node.type, [value])
 
     def partly(self, node: tree.Call, answer: Partly, parts: list[Lowered]) -> Lowered:
         """The column where it is sure, elsewhere the interpreter's value and failures."""

@@ -1,17 +1,20 @@
 """Comparing and rewriting typed trees."""
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from cxl.functions.datetime.strftime import is_iso_date
 from cxl.functions.registry import Builtin
+from cxl.functions.spark_call import NOT_CONSTANT
 from cxl.typed import tree
 from cxl.types.types import Kind
 
 _SKIPPED = ("span", "type")
 _COMPUTED = (tree.Binary, tree.Unary, tree.Call)
 _READS_DATES = ("to_date", "try_date")
+_MEMBERS = {Kind.INT, Kind.STRING, Kind.DATE}
+"""Kinds whose values compare in the same way where their type is known only at run time."""
 _EXACT = 50
 """How many times more often the column of an exact result reads its parts than it names them."""
 
@@ -52,6 +55,30 @@ def without_text(call: tree.Call) -> tree.Call:
         return call
     is_date = written.receiver.type.kind in (Kind.DATE, Kind.DATE_TIME)
     return replace(call, receiver=written.receiver) if is_date and _is_iso(written.args[0]) else call
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """`[1, 2].any(it => it == value)`: a comparison of a value with constants of its kind, none of them null. The element may be either operand."""
+
+    constants: tuple[Any, ...]
+    comparison: tree.Binary
+    value: tree.Expr
+
+
+def membership(call: tree.Call) -> Membership | None:
+    """Return what a call of `any` compares with the elements of a literal; None for any other call."""
+    if call.name != "any" or not isinstance(call.receiver, tree.Array) or not isinstance(call.args[0], tree.Closure):
+        return None
+    elements, body, slot = call.receiver.elements, call.args[0].body, call.args[0].slot
+    if not isinstance(body, tree.Binary) or body.op not in tree.COMPARISON:
+        return None
+    constants = tuple(map(tree.constant, elements))
+    sides = [side for side in (body.left, body.right) if not (isinstance(side, tree.Local) and side.slot == slot)]
+    if not constants or NOT_CONSTANT in constants or len(sides) != 1 or any(isinstance(one, tree.Local) and one.slot == slot for one in tree.walk(sides[0])):
+        return None
+    kinds = {one.type.kind for one in (*elements, sides[0])}
+    return Membership(constants, body, sides[0]) if len(kinds) == 1 and kinds <= _MEMBERS else None
 
 
 def _is_iso(format_: tree.Expr) -> bool:

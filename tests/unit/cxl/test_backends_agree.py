@@ -10,10 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from cxl.compiler import findings_of
+from cxl.compiler import compile_program, findings_of
 from cxl.functions.registry import Builtin, all_builtins
 from cxl.runtime.cases import interpret_cases
 from cxl.runtime.context import eval_context
+from cxl.typed import tree
+from cxl.typed.rewrite import membership
 from cxl.typed.target import Target
 from cxl.types.types import Kind, Schema, Type
 from cxl.values.decimals import of_units, units_of
@@ -282,6 +284,46 @@ def test_an_iso_date_is_written_and_read_without_a_text(format_: str, read: str)
     for kind, values in (("date", days), ("date_time", moments)):
         found = answers(text, {"d": kind}, [{"d": value} for value in (*values, None)])
         assert found == [*([{"x": day.isoformat(), "y": day}] for day in days), [{"x": None, "y": None}]]
+
+
+MEMBERS = {"int": ["1, -7, 400, 9223372036854775807", "0", "2, -1.5", "2, null"], "string": ['"", "abc", "straße", "é́x"', '"12", 12'], "date": ["#2020-02-29#, #1970-01-01#"],
+           "float": ["0.5, 1.0"], "bool": ["true, true"], "decimal(38,2)": ["0.50d, 1d"]}  # fmt: skip
+
+
+@pytest.mark.parametrize("type_", MEMBERS)
+def test_a_value_among_constants_is_the_same(type_: str) -> None:
+    """Also where the value fails: it is computed once, and fails as for the first constant."""
+    schema, values = {"r": type_}, ["r", "if r.is_null() then null else r"]
+    values += ["r.to_int()"] if type_ == "string" else ["r * 3"] if type_ == "int" else []
+    elements = [*MEMBERS[type_], *(["1, 12, 400"] if type_ == "string" else [])]
+    bodies = [f"{left} {op} {right}" for op in ("==", "!=", "<", ">=") for value in values for left, right in (("it", value), (value, "it"))]
+    programs = [f"emit x = [{some}].any(it => {body})" for some in elements for body in bodies]
+    found = disagreements([case(text, schema, grid(schema)) for text in programs if not is_refused(text, schema)])
+    assert not found, "\n".join(map(str, found[:6]))
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ("[1, -2].any(it => it == i)", "(1,-2) == i"),
+        ('["a"].any(it => s != it)', "(a) != s"),
+        ("[1, 2].any(it => it == s)", ""),
+        ("[1, 2.5].any(it => it == i)", ""),
+        ("[1, null].any(it => it == i)", ""),
+        ("[1, i].any(it => it == i)", ""),
+        ("[1, 2].any(it => it == it)", ""),
+        ("[1, 2].any(it => it + i == i)", ""),
+        ("[1, 2].any(it => it == i or i == 3)", ""),
+        ("[1, 2].find(it => it == i)", ""),
+        ("a.any(it => it == i)", ""),
+    ],
+)
+def test_a_value_among_constants_is_known(text: str, known: str) -> None:
+    """Engines compute it themselves."""
+    program = compile_program(f"emit x = {text}", Schema.of({"i": "int", "s": "string", "a": "array"}))
+    [call] = [node for node in program.nodes() if isinstance(node, tree.Call)]
+    found = membership(call)
+    assert known == ("" if found is None else f"({','.join(map(str, found.constants))}) {found.comparison.op} {getattr(found.value, 'name', None)}")
 
 
 DECISIONS = ["filter {}\nemit x = 1", "emit x = if {} then 1 else 2", "emit x = match {{ {} => 1, _ => 2 }}", 'trace if {} then "t"\nemit x = 1', "emit x = v.any(it => {})"]
