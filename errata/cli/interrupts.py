@@ -55,7 +55,7 @@ class Interrupts:
         raise KeyboardInterrupt
 
     def watch(self, numbers: int) -> None:
-        """Read the numbers of signals from a pipe, as bytes, until its other end is closed. Those that a server of this process handles itself are its own."""
+        """Read the numbers of signals from a pipe, as bytes, until its other end is closed. A signal that a server of this process handles itself is left to it."""
         while number := os.read(numbers, 1):
             is_ours = signal.getsignal(number[0]) is self
             if is_ours and not self.over:
