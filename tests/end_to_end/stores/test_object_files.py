@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
@@ -18,6 +19,9 @@ from hypothesis import strategies as st
 
 from errata.amend.dataset_export import export_dataset
 from errata.core.failures import StorageFailed
+from storage import durable
+from storage.durable import Moment
+from storage.files import stores
 from storage.stores import client
 from tests.support.examples import examples
 from tests.support.lakes import ROWS, Lake
@@ -113,6 +117,55 @@ def test_an_object_that_came_meanwhile_is_not_replaced(lake: Lake) -> None:
     lake.run()
     assert lake.report() == ROWS[:1]
     assert lake.folder.violations() == []
+
+
+def test_of_two_runs_that_create_one_object_one_wins(lake: Lake) -> None:
+    other = Lake(Folder(lake.folder.path / "other"), lake.bucket, lake.faults)
+    other.pipeline(f'type: csv, path: "{lake.bucket.uri}/theirs.csv"')
+    lake.bucket.put("theirs.csv", "id,amount\n7,70\n")
+    waits = [True]
+
+    def before_its_put(moment: Moment) -> None:
+        if waits and (moment.name, moment.side) == ("object:put", "before"):
+            waits.clear()
+            assert other.run().epoch == 1
+
+    with durable.probing(before_its_put), pytest.raises(StorageFailed, match="E641: it is there since this run began"):
+        lake.folder.run()
+    assert (waits, lake.report()) == ([], [{"id": "7", "amount": "70"}])
+    with pytest.raises(StorageFailed, match="exists and was not written by this pipeline"):
+        lake.run()
+    assert other.run().committed is False
+    assert lake.report() == [{"id": "7", "amount": "70"}]
+
+
+def test_a_plan_tells_what_changed(lake: Lake) -> None:
+    bucket, same = lake.bucket, "id,amount\n1,10\n2,20\n"
+    lake.run()
+
+    def changed(reason: str, *, reads: bool = False) -> None:
+        lake.faults.seen.clear()
+        stores.forget_contents()
+        nodes = json.loads(command("plan", str(lake.folder.path / "pipeline.yaml"), "--format", "json")[1])
+        assert (nodes[0]["node"], nodes[0]["reason"]) == ("orders", reason)
+        assert {node["action"] for node in nodes} == {"skip" if reason == "input unchanged" else "delta"}
+        assert (lake.faults.count("GET", "/in/a.csv") > 0, lake.faults.count("PUT")) == (reads, 0)
+
+    changed("input unchanged")
+    bucket.put("in/a.csv", same)
+    changed("input unchanged")
+    bucket.put_in_parts("in/a.csv", same)
+    changed("input unchanged", reads=True)
+    bucket.put("in/a.csv", same.replace("20", "25"))
+    changed("files: 1 changed", reads=True)
+    bucket.put("in/a.csv", same)
+    bucket.put("in/b.csv", "id,amount\n3,30\n")
+    changed("files: 1 new")
+    bucket.delete("in/b.csv")
+    bucket.delete("in/a.csv")
+    bucket.put("in/renamed.csv", same)
+    changed("files: 1 changed")
+    assert lake.run().counts.get("report", {}) == {}
 
 
 def test_a_name_that_was_refused_is_not_used_again(lake: Lake) -> None:

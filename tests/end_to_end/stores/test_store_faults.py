@@ -66,6 +66,25 @@ def test_a_refusal_is_not_asked_again(lake: Lake, status: int, code: str, messag
     assert len(lake.faults.seen) == 1
 
 
+@pytest.mark.parametrize(("status", "code"), [(403, "AccessDenied"), (404, "NoSuchKey")])
+def test_an_object_that_is_refused_or_gone_is_named_and_not_asked_again(lake: Lake, status: int, code: str) -> None:
+    lake.run()
+    lake.bucket.put("in/a.csv", "id,amount\n1,11\n")
+    lake.faults.answer = lambda request: (status, code, {}) if "/in/a.csv" in request.path else None
+    with pytest.raises(StorageFailed, match=f"source 'orders': {lake.bucket.uri}/in/a.csv"):
+        lake.run()
+    assert lake.faults.count("GET", "/in/a.csv") == 1
+    assert (lake.report(), lake.folder.load().head_epoch()) == (ROWS, 1)
+    lake.faults.answer = lambda request: (403, "AccessDenied", {}) if request.method == "PUT" else None
+    with pytest.raises(StorageFailed, match=f"{lake.bucket.uri}/out/report.csv: E641: the store refuses these credentials"):
+        lake.run()
+    assert lake.faults.count("PUT") == 1
+    assert (lake.report(), lake.folder.load().head_epoch()) == (ROWS, 2)
+    lake.faults.answer = lambda _: None
+    assert lake.run().committed is False
+    assert lake.report() == [{"id": "1", "amount": "11"}]
+
+
 def test_a_store_without_encryption_has_to_be_allowed(lake: Lake) -> None:
     lake.folder.write("errata.toml", lake.bucket.toml.replace("allow_http = true\n", ""))
     with pytest.raises(StorageFailed, match=r"E641: the endpoint http://127\.0\.0\.1:\d+ of connection 'lake' is without encryption, .* allow_http = true"):
