@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,6 +27,21 @@ nodes:
 """
 INPUTS = {"clean": "region,amount\nnorth,10\nsouth,20\n", "rejected": "region,amount\nnorth,10\nsouth,many\n", "failing": "region,total\nnorth,10\n"}
 
+KILLED = """
+import os, pathlib, signal, subprocess, sys
+mark, *words = sys.argv[1:]
+if pathlib.Path(mark).exists():
+    os.execvp(words[0], words)
+pathlib.Path(mark).touch()
+with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as run:
+    for line in run.stdout:
+        print(line, end="", flush=True)
+        if '"source_read"' in line:
+            run.kill()
+            os.kill(os.getpid(), signal.SIGKILL)
+"""
+"""A command line that is killed, with the run that it starts, as soon as a source was read; the next time it is Errata's."""
+
 
 class Project:
     """A folder with a pipeline; without an input until `give`."""
@@ -36,6 +54,19 @@ class Project:
     def give(self, name: str) -> None:
         """Write an input: clean, rejected or failing."""
         (self.folder / "orders.csv").write_text(INPUTS[name])
+
+    @property
+    def killed_once(self) -> tuple[str, ...]:
+        """The command line whose first run is killed in the middle."""
+        return (sys.executable, "-c", KILLED, str(self.folder / "killed"), *COMMAND)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Let runs with `--wait` wait, as for another run of the pipeline."""
+        (claim,) = self.folder.glob(".errata/*/claim")
+        with claim.open("r+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
 
     def break_pipeline(self) -> None:
         """Let the pipeline have an error."""

@@ -31,7 +31,8 @@ class KeptEvent:
 
 def run(project: Project, **settings: object) -> tuple[dict, KeptEvent]:
     asset, event = Asset(f"file://{project.folder}/sums.csv"), KeptEvent()
-    operator = ErrataRunOperator(task_id="orders", pipeline=str(project.pipeline), words=WORDS, command=COMMAND, outlets=[asset], **settings)
+    given = {"words": WORDS, "command": COMMAND, **settings}
+    operator = ErrataRunOperator(task_id="orders", pipeline=str(project.pipeline), outlets=[asset], **given)
     return operator.execute({"outlet_events": {asset: event}}), event
 
 
@@ -55,6 +56,35 @@ def test_only_what_can_succeed_later_is_tried_again(project: Project) -> None:
     project.break_pipeline()
     with pytest.raises(AirflowFailException, match="exit code 1"):
         run(project)
+
+
+def test_a_run_that_is_killed_can_be_tried_again(project: Project) -> None:
+    project.give("clean")
+    with pytest.raises(AirflowException, match="the run was killed") as caught:
+        run(project, command=project.killed_once)
+    assert not isinstance(caught.value, AirflowFailException)
+    finished, event = run(project, command=project.killed_once)
+    assert (finished["exit_code"], finished["epoch"]) == (0, 1)
+    assert event.extra == {"node": "out", "target": "sums.csv", "rows": 2, "epoch": 1}
+
+
+def test_a_task_that_is_stopped_interrupts_the_run(project: Project) -> None:
+    project.give("clean")
+    run(project)
+
+    class Stopped(ErrataRunOperator):
+        """A task that is stopped as soon as its run has begun."""
+
+        def _events(self):
+            for event in super()._events():
+                if event["event"] == "run_started":
+                    self.on_kill()
+                yield event
+
+    operator = Stopped(task_id="orders", pipeline=str(project.pipeline), words=(*WORDS, "--wait"), command=COMMAND)
+    with project.held(), pytest.raises(AirflowException, match="exit code 130"):
+        operator.execute({})
+    assert run(project)[0]["epoch"] == 1
 
 
 def test_a_dag_runs_the_task(project: Project) -> None:

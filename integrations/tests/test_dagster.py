@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from conftest import COMMAND, WORDS, Project
 from dagster import AssetCheckSeverity, AssetKey, DagsterInstance, ExecuteInProcessResult, materialize
-from errata_dagster import errata_assets
+from errata_dagster import errata_assets, events
 
 
-def run(project: Project, instance: DagsterInstance) -> ExecuteInProcessResult:
-    return materialize([errata_assets("pipeline.yaml", *WORDS, command=COMMAND)], instance=instance, raise_on_error=False)
+def run(project: Project, instance: DagsterInstance, command: Sequence[str] = COMMAND) -> ExecuteInProcessResult:
+    return materialize([errata_assets("pipeline.yaml", *WORDS, command=command)], instance=instance, raise_on_error=False)
 
 
 @pytest.mark.parametrize(("given", "rejected"), [("clean", 0), ("rejected", 1)])
@@ -53,4 +55,27 @@ def test_a_run_whose_input_comes_late_is_tried_again(project: Project, monkeypat
         assert not result.success
         assert len([event for event in result.all_events if event.event_type_value == "STEP_UP_FOR_RETRY"]) == 1
         project.give("clean")
+        assert run(project, instance).success
+
+
+def test_a_run_that_is_killed_is_tried_again(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("errata_dagster.PAUSE", 0)
+    project.give("clean")
+    with DagsterInstance.ephemeral() as instance:
+        result = run(project, instance, project.killed_once)
+        assert result.success
+        assert len([event for event in result.all_events if event.event_type_value == "STEP_UP_FOR_RETRY"]) == 1
+        (made,) = result.get_asset_materialization_events()
+        assert (made.materialization.metadata["epoch"].value, made.materialization.metadata["rows"].value) == (1, 2)
+
+
+def test_a_step_that_is_stopped_interrupts_the_run(project: Project, capfd: pytest.CaptureFixture[str]) -> None:
+    project.give("clean")
+    with DagsterInstance.ephemeral() as instance:
+        assert run(project, instance).success
+        with project.held():
+            started = events(COMMAND, [str(project.pipeline), *WORDS, "--wait"])
+            assert next(started)["event"] == "run_started"
+            started.close()
+        assert "error: interrupted" in capfd.readouterr().err
         assert run(project, instance).success
