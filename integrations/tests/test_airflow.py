@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,7 @@ def test_a_task_that_is_stopped_interrupts_the_run(project: Project) -> None:
     class Stopped(ErrataRunOperator):
         """A task that is stopped as soon as its run has begun."""
 
-        def _events(self):
+        def _events(self) -> Iterator[dict]:
             for event in super()._events():
                 if event["event"] == "run_started":
                     self.on_kill()
