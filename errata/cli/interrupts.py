@@ -23,6 +23,8 @@ _IMPORT: Final = 4.0
 _POLL: Final = 0.02
 """Seconds between two looks whether an import has ended."""
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_WAKING: Final = signal.SIGURG
+"""A signal that nobody else sends, and that does nothing but end the wait of a system call."""
 _NOBODY: Final = -1
 _IMPORTING: Final = "<frozen importlib._bootstrap>"
 
@@ -39,6 +41,7 @@ class Interrupts:
     def __init__(self, give_up: Callable[[], None]) -> None:
         self.came = False
         self._signals = count()
+        self._thread = threading.get_ident()
         self.over = False
         self._raised = False
         self._patient_until = 0.0
@@ -74,13 +77,18 @@ class Interrupts:
             time.sleep(_POLL)
             if self._raised or self.over:
                 break
-            _thread.interrupt_main(number)
+            self._raise_again(number)
         time.sleep(_PATIENCE)
         if not self.over:
-            _thread.interrupt_main(number)
+            self._raise_again(number)
             time.sleep(_PATIENCE)
         if not self.over:
             self._give_up()
+
+    def _raise_again(self, number: signal.Signals) -> None:
+        """Call the handler again, also where the main thread waits for the system: a signal without any meaning ends such a wait."""
+        _thread.interrupt_main(number)
+        signal.pthread_kill(self._thread, _WAKING)
 
 
 def _imports(frame: FrameType | None) -> bool:
@@ -105,6 +113,7 @@ def interruptible(give_up: Callable[[], None]) -> Iterator[Interrupts]:
         return
     ours = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]  # shells make background commands ignore them
     before = {number: signal.signal(number, handler) for number in ours}
+    before[_WAKING] = signal.signal(_WAKING, lambda *_: None)
     hook = sys.unraisablehook
     sys.unraisablehook = partial(_unless_interrupt, hook)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import importlib
+import os
 import random
 import signal
 import subprocess
@@ -49,6 +50,23 @@ def test_an_interrupt_within_an_import_waits_for_its_end(tmp_path: Path, monkeyp
     with interruptible(lambda: None), pytest.raises(KeyboardInterrupt):
         import_and_wait("interrupted_module")
     assert sys.modules["interrupted_module"].whole
+
+
+def test_an_interrupt_within_an_import_ends_the_wait_behind_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given_up = threading.Event()
+    tmp_path.joinpath("interrupted_earlier.py").write_text(f"from {__name__} import interrupt\ninterrupt()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    reading, writing = os.pipe()
+
+    def give_up() -> None:
+        given_up.set()
+        os.close(writing)
+
+    with interruptible(give_up), pytest.raises(KeyboardInterrupt):
+        import_and_read("interrupted_earlier", reading)
+    os.close(reading)
+    assert not given_up.is_set()
+    os.close(writing)
 
 
 def test_a_lost_interrupt_is_silent_and_comes_again(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,6 +119,11 @@ def test_a_signal_that_somebody_else_handles_is_theirs(monkeypatch: pytest.Monke
 def import_and_wait(module: str) -> None:
     importlib.import_module(module)
     wait()
+
+
+def import_and_read(module: str, handle: int) -> None:
+    importlib.import_module(module)
+    os.read(handle, 1)
 
 
 def lose_and_wait() -> None:
