@@ -252,7 +252,16 @@ def test_odd_names(lake: Lake, name: str) -> None:
     assert lake.run().committed is False
 
 
-def test_a_bucket_that_no_connection_covers_is_not_asked(lake: Lake) -> None:
+@pytest.mark.parametrize("place", ["source", "output", "changelog", "dlq"])
+def test_a_bucket_that_no_connection_covers_is_not_asked(lake: Lake, place: str) -> None:
+    there, elsewhere = f"{lake.bucket.uri}/in/near", f"{lake.bucket.uri}/out"
+    lake.pipeline(
+        f'type: csv, glob: "{elsewhere if place == "source" else there}/*.csv"',
+        path="PATH",
+        head=f'error_handling: {{ strategy: continue, dlq: {{ path: "{elsewhere}/dlq.csv" }} }}\n' if place == "dlq" else "",
+        output=f', changelog: {{ path: "{elsewhere}/changes.jsonl", format: jsonl }}' if place == "changelog" else "",
+    )
+    lake.folder.write("pipeline.yaml", lake.folder.text("pipeline.yaml").replace(f"{lake.bucket.uri}/PATH", f"{elsewhere}/report.csv" if place == "output" else "out/report.csv"))
     lake.folder.write("errata.toml", lake.bucket.toml.replace(f'"{lake.bucket.uri}"', f'"{lake.bucket.uri}/in"'))
     code, _, stderr = command("run", str(lake.folder.path / "pipeline.yaml"))
     assert (code, "E640" in stderr, lake.faults.seen) == (1, True, [])

@@ -11,12 +11,12 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import redirect_stderr
-from pathlib import Path
 
 import pytest
 
 from errata.core.failures import StorageFailed
 from storage.stores import client
+from tests.support.erasing import holding
 from tests.support.lakes import ROWS, Lake
 from tests.support.object_stores import KEY, SECRET, Request
 from tests.support.pipelines import command, jsonl
@@ -281,5 +281,4 @@ def test_secrets_are_in_no_message_and_no_file(lake: Lake, broken: Callable[[Lak
     for secret in (SECRET, "X-Amz-Signature", "Signature="):
         assert [text for text in texts if secret in text] == []
     assert [text for text in texts if KEY in text] == []
-    held = [file for file in Path(lake.folder.path).rglob("*") if file.is_file() and (SECRET.encode() in file.read_bytes() or KEY.encode() in file.read_bytes())]
-    assert held == []
+    assert holding(lake.folder.path, (SECRET, KEY)) == []
