@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import traceback
 from collections.abc import Callable
 from contextlib import redirect_stderr
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from errata.core.failures import StorageFailed
@@ -181,6 +184,35 @@ def test_an_object_that_is_replaced_while_it_is_read_is_read_anew_once(lake: Lak
     with pytest.raises(StorageFailed, match="E641: it was changed by somebody else"):
         lake.run()
     assert lake.bucket.get("out/report.csv").decode() == new
+
+
+@pytest.mark.deep
+def test_a_parquet_file_that_is_replaced_while_it_is_read_is_no_mixture(lake: Lake) -> None:
+    """Its description is behind its columns: one of another version would still find columns where it looks for them."""
+    noise = random.Random(1).randbytes(10 << 20).hex()
+
+    def version(amount: int) -> bytes:
+        table = pa.table({"id": range(20_000), "amount": [amount] * 20_000, "noise": [noise[at * 1_000 : at * 1_000 + 1_000] for at in range(20_000)]})
+        file = io.BytesIO()
+        pq.write_table(table, file, compression="zstd", use_dictionary=False)
+        return file.getvalue()
+
+    lake.pipeline(f'type: parquet, path: "{lake.bucket.uri}/in/a.parquet", on_unmapped: {{ mode: drop }}')
+    lake.bucket.put("in/a.parquet", version(1))
+    versions = [version(2)]
+
+    def replaced(request: Request) -> None:
+        if request.range.startswith("bytes=8388608") and versions:
+            lake.bucket.put("in/a.parquet", versions.pop())
+
+    lake.faults.before = replaced
+    lake.run()
+    assert (versions, {row["amount"] for row in lake.report()}) == ([], {"2"})
+    versions = [version(4), version(3)]
+    lake.bucket.put("in/a.parquet", version(5))
+    with pytest.raises(StorageFailed, match="E641: it was changed by somebody else"):
+        lake.run()
+    assert (versions, {row["amount"] for row in lake.report()}, lake.folder.load().head_epoch()) == ([], {"2"}, 1)
 
 
 def test_a_write_that_fails_after_the_commit_is_made_up_for(lake: Lake) -> None:
