@@ -18,11 +18,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from errata.core.failures import StorageFailed
+from storage import durable
 from storage.stores import client
 from tests.support.erasing import holding
 from tests.support.lakes import ROWS, Lake
 from tests.support.object_stores import KEY, SECRET, Request
 from tests.support.pipelines import command, jsonl
+from tests.support.processes import shown
 
 pytestmark = pytest.mark.servers
 
@@ -314,3 +316,14 @@ def test_secrets_are_in_no_message_and_no_file(lake: Lake, broken: Callable[[Lak
         assert [text for text in texts if secret in text] == []
     assert [text for text in texts if KEY in text] == []
     assert holding(lake.folder.path, (SECRET, KEY)) == []
+
+
+def test_a_run_with_files_alone_in_a_store_gives_no_process_a_secret_of_a_file(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LAKE_SECRET")
+    lake.folder.write("secret", SECRET)
+    lake.folder.write("errata.toml", lake.bucket.toml.replace("env:LAKE_SECRET", "file:secret"))
+    given: list[bytes] = []
+    with durable.probing(lambda _: given.extend([*os.environb.values(), *shown("cmdline")])):
+        lake.run()
+    assert (lake.report(), len(given) > 0) == (ROWS, True)
+    assert not [text for text in given if SECRET.encode() in text]
