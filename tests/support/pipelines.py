@@ -29,7 +29,7 @@ def command(*words: str) -> tuple[int, str, str]:
     out, err = StringIO(), StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = main(list(words))
-    if "--events" in words:
+    if "--events" in words and "jsonl" in words:
         checked(out.getvalue(), code, next(word for word in words if word.endswith(".yaml")))
     return code, out.getvalue(), err.getvalue()
 
