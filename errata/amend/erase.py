@@ -23,7 +23,7 @@ from changelog.spark_algebra import diff
 from errata.amend.amendment import AmendedInputs, Change, unedited
 from errata.amend.erased_sources import erased_sources
 from errata.amend.erasure_refusals import refuse_corrections, refuse_held, refuse_memories, refuse_names, refuse_words
-from errata.amend.matched_records import Matched, Meant, named_columns
+from errata.amend.matched_records import Matched, Meant, ways_of_naming
 from errata.core.events import RunResult
 from errata.core.failures import Usage
 from errata.core.options import Erasure, RunOptions
@@ -258,16 +258,19 @@ class _Erasing:
         """An input file as the ledger records it; one that is gone and had a value in its name gets another name."""
         return replace(file, path=self._scrub.file_name(file.path), stored_as=file.stored_as and self._scrub.file_name(file.stored_as))
 
-    def _hashes(self, run: RunState, key: bytes) -> dict[str, tuple[list[str], list[str]]]:
-        """By source the columns that tell the records, and the hashes of their values."""
-        found = {}
+    def _hashes(self, run: RunState, key: bytes) -> Iterator[tuple[str, Sequence[str], list[str]]]:
+        """Of each source the columns that tell the records, and the hashes of their values; of records that also had the values of others' records the primary key."""
+        secret = secret_of(key)
         for name in (name for name, one in self.change.matched.items() if one.keys):
-            columns = named_columns(self.epoch.plan[name], self.change.wanted)
-            node = self.epoch.plan[name]
-            meant = Meant(self.epoch.state, run, node, self.change.wanted)
-            hashes = meant.named_by(columns, self.change.matched[name].op_rows(run, node)).select(hash_of(node, columns, secret_of(key)).alias("hash")).distinct()
-            found[name] = (columns, run.engine.to_arrow(hashes).column("hash").to_pylist())
-        return found
+            node, wanted = self.epoch.plan[name], self.change.wanted
+            rows = self.change.matched[name].op_rows(run, node)
+            columns, *others = ways_of_naming(node, wanted)
+            named = Meant(self.epoch.state, run, node, wanted).named_by(columns, rows).select(hash_of(node, columns, secret).alias("hash")).distinct()
+            yield name, columns, run.engine.to_arrow(named).column("hash").to_pylist()
+            for keys in others if wanted.key else ():
+                beside = rows.select(hash_of(node, columns, secret).alias("hash"), hash_of(node, keys, secret).alias("key")).join(named, "hash", "left_anti")
+                if hashes := run.engine.to_arrow(beside.select("key").distinct()).column("key").to_pylist():
+                    yield name, keys, hashes
 
     def _images(self, run: RunState) -> Iterator[bytes]:
         """The op rows of the erased records, as bytes in their order."""

@@ -5,7 +5,7 @@ The ledger carries the hashes from epoch to epoch. Without the key of erasures n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
@@ -182,10 +182,10 @@ def _distinct_texts(node: Node, name: str) -> list[Column]:
     return [prefixed]
 
 
-def with_hashes(before: Mapping[str, Any], found: Mapping[str, tuple[Sequence[str], Sequence[str]]]) -> dict[str, Any]:
-    """The kept out records in the ledger, by source, with further hashes: by source the columns and the hashes."""
+def with_hashes(before: Mapping[str, Any], found: Iterable[tuple[str, Sequence[str], Sequence[str]]]) -> dict[str, Any]:
+    """The kept out records in the ledger, by source, with further hashes: sources, columns and the hashes of their values."""
     merged = {name: dict(columns) for name, columns in before.items()}
-    for name, (columns, hashes) in found.items():
+    for name, columns, hashes in found:
         at = "\0".join(columns)
         merged.setdefault(name, {})[at] = sorted({*merged.get(name, {}).get(at, ()), *hashes})
     return merged

@@ -267,6 +267,19 @@ def test_records_of_those_who_had_an_erased_record_before_stay(small: Folder, tm
     assert holding(folder.path, ["annabella"]) == []
 
 
+def test_an_erased_record_that_is_somebody_elses_now_stays_out(small: Folder, tmp_path: Path) -> None:
+    """Order 1 was Annabella's and is Benjamin's: the record is erased, whoever has it, and his other orders are not."""
+    folder = copied(small, tmp_path / "one")
+    folder.write("in/orders.csv", "id,customer,region,amount\n1,benjamin,north,13\n2,benjamin,north,5\n")
+    folder.run()
+    folder.load().erase(replace(ANNA, keep_out=True), SAIL)
+    check_whole(folder)
+    folder.write("in/orders.csv", folder.text("in/orders.csv") + "3,benjamin,north,7\n")
+    folder.run()
+    assert [row["id"] for row in folder.load().show("orders")] == [2, 3]
+    assert list(folder.load().show("regions")) == [{"region": "north", "total": 12, "names": ["benjamin", "benjamin"]}]
+
+
 @pytest.mark.parametrize(
     ("written", "history", "columns"),
     [
