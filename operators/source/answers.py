@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import ROUND_CEILING, Context, Decimal
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +20,7 @@ from operators.source.file_changes import FileChanges, FileRecord
 from operators.source.node import SourceNode
 from operators.source.request import InputChanged
 from storage.formats.base import ROW, Column, batch_schema
-from storage.sql.reading import AnswerColumn, Ask, From, Ordered, Reading
+from storage.sql.reading import AnswerColumn, From, Ordered, Reading
 
 if TYPE_CHECKING:
     from storage.sql.reading import Values
@@ -107,6 +106,9 @@ class Cursor:
     Attributes:
         column: The declared column.
         by_text: Whether values have types of their own (SQLite), so that the stored one is kept.
+        greatest: The greatest value.
+        raw: The greatest value in the form that the database has.
+        known: The one of the runs before.
         has_texts: Whether numbers are stored as texts.
         has_numbers: Whether texts are stored as numbers.
     """
@@ -116,6 +118,7 @@ class Cursor:
     by_text: bool
     greatest: Any = None
     raw: Any = None
+    known: Any = None
     forms: set[str] = field(default_factory=set)
     has_texts: bool = False
     has_numbers: bool = False
@@ -131,7 +134,7 @@ class Cursor:
         if known is None or known.cursor is None:
             return None, None
         raw, typed = orjson.loads(known.cursor)["raw"], greatest(known.cursor)
-        self.greatest, self.raw = typed, raw
+        self.greatest, self.raw, self.known = typed, raw, raw
         if self.by_text and isinstance(typed, date):
             self._note_forms([raw])
         floor = less(typed, self.overlap)
@@ -165,12 +168,25 @@ class Cursor:
     def _note_forms(self, values: Iterable[Any]) -> None:
         self.forms.update(_form(value) if isinstance(value, str) else "" for value in values)
 
-    def look_before(self, reading: Reading, ask: Ask, start: From) -> None:
-        """Look for times that the database has before the bound since they have another form, though they may come behind it. `check` refuses them."""
-        if self.by_text and isinstance(self.greatest, date) and (patterns := _patterns(str(self.raw))):
-            since = max(date.fromisoformat(start.value[:10]).toordinal() - _OFFSET_DAYS, 1)
-            found = reading.unlike(ask, start, date.fromordinal(since).isoformat(), patterns)
-            self._note_forms(islice(filter(_form, found), 1))
+    def forms_asked(self, formats: Sequence[str]) -> tuple[tuple[str, ...], str]:
+        """The forms of texts that compare as times with the greatest one, and the least text that is looked at for others. `formats`: the formats of times that are read beside ISO."""
+        if not self.by_text or not isinstance(self.greatest, date):
+            return (), ""
+        since = max(less(self.greatest, self.overlap).toordinal() - _OFFSET_DAYS, 1)
+        return tuple(_patterns(str(self.raw))), "" if formats else date.fromordinal(since).isoformat()
+
+    def asked(self, batch: pa.RecordBatch, values: Values, floor: Any) -> tuple[pa.RecordBatch, Values]:
+        """The rows of a batch that are not before the floor, with their stored values: times of other forms may be."""
+        if not self.by_text or not isinstance(floor, date):
+            return batch, values
+        asked = self._from(batch, floor)
+        return batch.filter(asked), [value for value, good in zip(values, asked.to_pylist(), strict=True) if good]
+
+    def _from(self, batch: pa.RecordBatch, floor: Any) -> pa.Array:
+        """Which rows lie at or behind a floor, or have no value."""
+        typed = batch.column(self.column)
+        bound = pa.scalar(floor, pa.timestamp("us")).cast(typed.type) if isinstance(floor, datetime) else pa.scalar(floor, typed.type)
+        return pc.or_kleene(pc.greater_equal(typed, bound), pc.is_null(typed))
 
     def check(self, source: str) -> None:
         """Raise InputChanged for numbers that are texts, texts that are numbers, and times that do not compare as texts."""
@@ -181,7 +197,9 @@ class Cursor:
         without_overlap = self.forms - {" ", "T", "day"}
         if len(self.forms) > 1 or "" in self.forms or (without_overlap and self.overlap is not None):
             forms = " and ".join(sorted(_FORMS.get(one, f"as {one}") for one in self.forms))
-            raise InputChanged(f"E605: the cursor '{self.column}' of {source} has times {forms}: they do not compare as texts; select them in one form, such as 2026-03-01 14:30:00", place=CURSOR)
+            example = self.known if isinstance(self.known, str) and _STORED_TIME.fullmatch(self.known) else "2026-03-01 14:30:00"
+            message = f"E605: the cursor '{self.column}' of {source} has times {forms}: they do not compare as texts; select them in one form, such as {example}"
+            raise InputChanged(message, help="where all of them have another form than before, run once with --full-refresh", place=CURSOR)
 
     @property
     def text(self) -> str | None:
@@ -192,11 +210,8 @@ class Cursor:
 
     def behind(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a batch that a run after this one asks for."""
-        typed, floor = batch.column(self.column), less(self.greatest, self.overlap)
-        if floor is None:
-            return batch
-        bound = pa.scalar(floor, pa.timestamp("us")).cast(typed.type) if isinstance(floor, datetime) else pa.scalar(floor, typed.type)
-        return batch.filter(pc.or_kleene(pc.greater_equal(typed, bound), pc.is_null(typed)))
+        floor = less(self.greatest, self.overlap)
+        return batch if floor is None else batch.filter(self._from(batch, floor))
 
 
 def less(value: Any, overlap: str | float | None) -> Any:
@@ -287,8 +302,6 @@ def spooled(reading: Reading, source: SourceNode, known: FileRecord | None, spoo
     asked = [column for column in columns if column.name in wanted]
     cursor = Cursor.of(source, by_text=reading.connection.kind == "sqlite")
     start, floor = (None, None) if cursor is None else _start(cursor, source, known, reading, asked)
-    if cursor is not None and start is not None:
-        cursor.look_before(reading, source.ask, start)
     hashed = AnswerHash()
     spool.parent.mkdir(parents=True, exist_ok=True)
     schema = batch_schema(reader.plan.columns)
@@ -297,9 +310,11 @@ def spooled(reading: Reading, source: SourceNode, known: FileRecord | None, spoo
             for batch in reader.typed(values):
                 if cursor is None:
                     hashed.add(batch)
+                    writer.write_batch(batch)
                 else:
-                    cursor.note(batch, values[str(source.cursor_name)])
-                writer.write_batch(batch)
+                    asked_for, stored = cursor.asked(batch, values[str(source.cursor_name)], floor)
+                    cursor.note(asked_for, stored)
+                    writer.write_batch(asked_for)
     if cursor is not None:
         cursor.check(name)
         hashed = _hash_of(cursor, spool)
@@ -319,7 +334,10 @@ def _start(cursor: Cursor, source: SourceNode, known: FileRecord | None, reading
         first = "" if ordered is None else f"declare it as {_DECLARED[ordered.order]}, or "
         raise InputChanged(message, help=f"{first}select it in a query by CAST, as the type that is declared", place=CURSOR)
     bound, floor = cursor.after(known, ordered)
-    return (None if bound is None else From(column.name, bound, "" if ordered is None else ordered.bound)), floor
+    if bound is None:
+        return None, floor
+    forms, since = cursor.forms_asked(source.reader().plan.date_formats)
+    return From(column.name, bound, "" if ordered is None else ordered.bound, forms, since), floor
 
 
 def _hash_of(cursor: Cursor, spool: Path) -> AnswerHash:

@@ -58,11 +58,21 @@ class Ordered:
 
 @dataclass(frozen=True, slots=True)
 class From:
-    """The bound of a cursor: rows at or behind a value, and rows without one. `type` is the type that the value is compared as, in the words of the database."""
+    """The bound of a cursor: rows at or behind a value, and rows without one.
+
+    Attributes:
+        column: The column of the cursor.
+        value: The value.
+        type: The type that the value is compared as, in the words of the database.
+        forms: Where times are texts: patterns of GLOB of the texts that compare as times. Others are asked for too, from `since` on.
+        since: The least of the other texts.
+    """
 
     column: str
     value: Any
     type: str = ""
+    forms: tuple[str, ...] = ()
+    since: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,23 +134,13 @@ class Reading(ABC):
         """How a statement names the bound value of a cursor."""
         return "?"
 
-    def unlike(self, ask: Ask, start: From, since: str, patterns: Sequence[str]) -> Iterator[str]:
-        """Times that lie before a bound since their texts have other forms than the bound's, though they may be later; none where columns have types.
-
-        Args:
-            ask: The table or query.
-            start: The bound.
-            since: The earliest text that is looked at.
-            patterns: The forms of the bound, as patterns of GLOB.
-
-        Raises:
-            DatabaseError: The database failed.
-        """
-        return iter(())
+    def bound(self, start: From) -> Sequence[Any]:
+        """The bound values of a statement."""
+        return [start.value]
 
     def batches(self, ask: Ask, columns: Sequence[AnswerColumn], start: From | None = None) -> Iterator[Mapping[str, Values]]:
         """The rows of an answer. Raises DatabaseError."""
-        yield from self.run(self.statement(ask, columns, start), [] if start is None else [start.value], columns)
+        yield from self.run(self.statement(ask, columns, start), [] if start is None else self.bound(start), columns)
 
     def statement(self, ask: Ask, columns: Sequence[AnswerColumn], start: From | None = None) -> str:
         """The statement that is asked."""

@@ -114,24 +114,23 @@ class SqliteReading(Reading):
             row = self._execute(statement).fetchone()
         return repr(row)
 
-    def unlike(self, ask: Ask, start: From, since: str, patterns: Sequence[str]) -> Iterator[str]:
-        """Times that SQLite reads, and those with an offset without colon, which it does not."""
-        name, bound = self.quote(start.column), self.parameter(start)
-        known = " OR ".join([f"{name} GLOB ?"] * len(patterns))
-        time = f"(julianday({name}) IS NOT NULL OR {name} GLOB '*:*[-+][0-9][0-9][0-9][0-9]')"
-        statement = f"SELECT {name} FROM {ask.fragment(self.quote)} WHERE {name} >= {bound} AND {name} < {bound} AND NOT ({known}) AND {time}"
-        with self._asking():
-            for row in self._execute(statement, [since, start.value, *patterns]):
-                yield str(row[0])
-
     def parameter(self, start: From) -> str:
         """The bound value. Texts compare by their bytes, whatever the column's collation is."""
         return "? COLLATE BINARY"
 
+    def bound(self, start: From) -> Sequence[Any]:
+        """The bound, and the one of texts of other forms."""
+        return [start.value, start.since, start.value, *start.forms] if start.forms else [start.value]
+
     def statement(self, ask: Ask, columns: Sequence[AnswerColumn], start: From | None = None) -> str:
-        """Numbers are asked for where the bound is a text: all of them come before it."""
+        """Where the bound is a text, numbers are asked for, which all come before it, and texts of other forms than the bound."""
         text = super().statement(ask, columns, start)
-        return f"{text} OR {self.quote(start.column)} < ''" if start is not None and isinstance(start.value, str) else text
+        if start is None or not isinstance(start.value, str):
+            return text
+        name, bound = self.quote(start.column), self.parameter(start)
+        known = " OR ".join([f"{name} GLOB ?"] * len(start.forms))
+        others = f" OR ({name} >= {bound} AND {name} < {bound} AND NOT ({known}))" if start.forms else ""
+        return f"{text} OR {name} < ''{others}"
 
     def run(self, statement: str, parameters: Sequence[Any], columns: Sequence[AnswerColumn]) -> Iterator[Mapping[str, Values]]:
         """The values of each column, each by its own storage class."""

@@ -242,7 +242,7 @@ def _repaired(one: AnswerRows, stood: DataFrame, numbered: DataFrame) -> DataFra
     surely, names = asked.surely(asked.floor), one.request.config.merge.primary_key
     if not names or asked.floor is None:
         return left.where(surely)
-    good = numbered.where(F.col("_error").isNull()).select(*(column(name).alias(f"__pk{at}") for at, name in enumerate(names)), F.lit(True).alias("__read"))
+    good = numbered.where(F.col("_error").isNull()).select(*(column(name).alias(f"__pk{at}") for at, name in enumerate(names)), F.lit(True).alias("__read")).distinct()
     same = [column(name) == F.col(f"__pk{at}") for at, name in enumerate(names)]
     met = left.join(good, reduce(and_, same), "left")
     return met.where(surely | F.coalesce("__read", F.lit(False))).select(*map(column, stood.columns))

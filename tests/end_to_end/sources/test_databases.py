@@ -190,35 +190,68 @@ def test_times_of_two_forms_are_no_cursor(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "later", "refused"),
+    ("known", "later", "outcome"),
     [
-        ("2026-03-01T10:00:00", "2026-03-01 11:00:00", True),
-        ("2026-03-01T10:00:00", "2026-03-01 10:00:00.5", True),
-        ("2026-03-01T10:00:00", "2026-03-01T09:00:00-05:00", True),
-        ("2026-03-01T10:00:00+00:00", "2026-03-01T09:00:00-05:00", True),
-        ("2026-03-01T10:00:00+0000", "2026-03-01T09:00:00-0500", True),
-        ("2026-03-01T10:00:00Z", "2026-02-28T23:30:00-11:00", True),
-        ("2026-03-01T10:00:00", "2026-03-01T09:00", False),
-        ("2026-03-01 10:00:00", "2026-03-01 09:00:00.123456", False),
-        ("2026-03-01T10:00:00", "2026-03-01 soon", False),
-        ("2026-03-01T10:00:00", "2026-03-01T09:00:00.1234567", False),
-        ("2026-03-01T10:00:00", "2026-02-20 11:00:00", False),
+        ("2026-03-01T10:00:00", "2026-03-01 11:00:00", "E605"),
+        ("2026-03-01T10:00:00", "2026-03-01 10:00:00.5", "E605"),
+        ("2026-03-01T10:00:00", "2026-03-01 11:00:00.1234567", "E605"),
+        ("2026-03-01T10:00:00", "2026-03-01T09:00:00-05:00", "E605"),
+        ("2026-03-01T10:00:00+00:00", "2026-03-01T09:00:00-05:00", "E605"),
+        ("2026-03-01T10:00:00+0000", "2026-03-01T09:00:00-0500", "E605"),
+        ("2026-03-01T10:00:00+0000", "01.04.2026 09:00", "E605"),
+        ("2026-03-01T10:00:00Z", "2026-02-28T23:30:00-11:00", "E605"),
+        ("2026-03-01T10:00:00", "2026-03-01T09:00:00", "older"),
+        ("2026-03-01T10:00:00", "2026-03-01 09:00:00", "older"),
+        ("2026-03-01T10:00:00", "2026-03-01T12:00:00+05:00", "older"),
+        ("2026-03-01 10:00:00", "2026-03-01 09:00:00.123456", "older"),
+        ("2026-03-01T10:00:00", "2026-02-20 11:00:00", "older"),
+        ("2026-03-01T10:00:00", "2026-03-01 soon", "rejected"),
+        ("2026-03-01T10:00:00", "2026-02-30 10:00:00", "rejected"),
     ],
 )
-def test_later_times_that_lie_before_the_cursor_since_they_have_another_form_end_the_run(known: str, later: str, refused: bool, tmp_path: Path) -> None:
-    """connectors.md 2.3: times of another form would be passed over without a word."""
+def test_later_times_that_lie_before_the_cursor_since_they_have_another_form_end_the_run(known: str, later: str, outcome: str, tmp_path: Path) -> None:
+    """connectors.md 2.3: times of another form would be passed over without a word. Older ones are not asked for."""
     folder = folder_of(tmp_path, "{strategy: append, cursor: at}")
     text = folder.text("pipeline.yaml").replace("{name: at, type: int}", "{name: at, type: date_time}")
-    folder.write("pipeline.yaml", text.replace("{name: shop}", "{name: shop, date_formats: ['%Y-%m-%dT%H:%M:%S%z']}") if known.endswith("+0000") else text)
+    folder.write("pipeline.yaml", text.replace("{name: shop}", "{name: shop, date_formats: ['%Y-%m-%dT%H:%M:%S%z', '%d.%m.%Y %H:%M']}") if known.endswith("+0000") else text)
     execute(folder, f"INSERT INTO orders VALUES (1, 10, '{known}')")
     assert folder.run().rejected == 0
     execute(folder, f"INSERT INTO orders VALUES (2, 20, '{later}')")
-    if refused:
-        with pytest.raises(StorageFailed, match="E605"):
+    if outcome == "E605":
+        with pytest.raises(StorageFailed, match=f"E605.*such as {known if len(known) == 19 else '2026-03-01 14:30:00'}"):
             folder.run()
     else:
+        result = folder.run()
+        assert (result.committed, result.rejected) == ((True, 1) if outcome == "rejected" else (False, 0))
         assert folder.run().committed is False
     assert [row["id"] for row in folder.rows("out/all.csv")] == ["1"]
+
+
+def test_a_table_whose_times_all_have_another_form_is_read_after_a_full_refresh(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, "{strategy: append, cursor: at}")
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{name: at, type: int}", "{name: at, type: date_time}"))
+    execute(folder, "INSERT INTO orders VALUES (1, 10, '2026-03-01T10:00:00')")
+    folder.run()
+    execute(folder, "UPDATE orders SET at = replace(at, 'T', ' ')")
+    with pytest.raises(StorageFailed, match="E605") as raised:
+        folder.run()
+    assert "--full-refresh" in str(raised.value.help)
+    folder.run(full_refresh=True)
+    execute(folder, "INSERT INTO orders VALUES (2, 20, '2026-03-01 11:00:00')")
+    folder.run()
+    assert [row["id"] for row in folder.rows("out/all.csv")] == ["1", "2"]
+
+
+@pytest.mark.parametrize("merge", ["{strategy: upsert, primary_key: [id], cursor: at}", "{strategy: ledger, primary_key: [id], cursor: at}"])
+def test_a_reject_that_two_records_repair_leaves_once(merge: str, tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, merge)
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{name: at, type: int}", "{name: at, type: date_time}"))
+    execute(folder, "INSERT INTO orders VALUES (1, 10, '2026-03-01 10:00:00'), (5, 50, '0 garbage'), (6, 60, '0 garbage')")
+    assert folder.run().rejected == 2
+    execute(folder, "DELETE FROM orders WHERE id = 5", "INSERT INTO orders VALUES (5, 51, '2026-03-01 11:00:00'), (5, 52, '2026-03-01 12:00:00')")
+    assert folder.run().rejected == 1
+    assert [row["id"] for row in folder.rows("out/rejected.csv")] == ["6"]
+    assert folder.violations() == []
 
 
 def test_a_number_behind_a_cursor_of_texts_ends_the_run(tmp_path: Path) -> None:
