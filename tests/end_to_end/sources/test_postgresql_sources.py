@@ -382,7 +382,7 @@ def test_no_process_of_an_engine_has_a_secret(tmp_path: Path) -> None:
 def test_an_interrupt_cancels_the_statement_at_the_server(tmp_path: Path) -> None:
     folder, database = made(tmp_path, "CREATE TABLE orders (id bigint, v int)", "INSERT INTO orders VALUES (1, 1)")
     folder.write("pipeline.yaml", PIPELINE.replace("table: orders", "query: SELECT id, v FROM orders, (SELECT pg_sleep(60)) AS waiting"))
-    active = f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{database.name}' AND application_name = 'errata' AND state = 'active'"
+    active = f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{database.name}' AND application_name = 'errata' AND wait_event = 'PgSleep'"
     words = [sys.executable, "-m", "errata", "run", str(tmp_path / "pipeline.yaml")]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=Path(__file__).parents[3]) as process:
         wait_for(lambda: database.ask(active) == [(1,)], 60)
