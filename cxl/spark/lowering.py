@@ -248,7 +248,7 @@ class Lowering(Inputs):
         return _answer(answer, node.type, [receiver, *args])
 
     def member(self, node: tree.Call, found: Membership) -> Lowered | None:
-        """Whether a value compares with some constant. A null compares with none."""
+        """Whether the comparison holds for one of the constants. It holds for none where the value is null."""
         value = self.child(found.value)
         constants = [constant(one, found.value.type) for one in found.constants]
         if found.comparison.op == "==":

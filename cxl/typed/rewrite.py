@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, cast
+from typing import Any
 
 from cxl.functions.datetime.strftime import is_iso_date
 from cxl.functions.registry import Builtin
@@ -70,21 +70,21 @@ def membership(call: tree.Call) -> Membership | None:
     """Return what a call of `any` compares with the elements of a literal; None for any other call."""
     if call.name != "any" or not isinstance(call.receiver, tree.Array) or not isinstance(call.args[0], tree.Closure):
         return None
-    elements, body = call.receiver.elements, call.args[0].body
-    value = _beside(call.args[0].slot, body)
-    constants = tuple(map(tree.constant, elements))
-    if value is None or not constants or NOT_CONSTANT in constants:
+    constants, compared = tuple(map(tree.constant, call.receiver.elements)), _compared(call.args[0])
+    if compared is None or not constants or NOT_CONSTANT in constants:
         return None
-    kinds = {one.type.kind for one in (*elements, value)}
-    return Membership(constants, cast("tree.Binary", body), value) if len(kinds) == 1 and kinds <= _MEMBERS else None
+    comparison, value = compared
+    kinds = {one.type.kind for one in (*call.receiver.elements, value)}
+    return Membership(constants, comparison, value) if len(kinds) == 1 and kinds <= _MEMBERS else None
 
 
-def _beside(slot: int, comparison: tree.Expr) -> tree.Expr | None:
-    """The operand that a variable is compared with, where that does not read it."""
-    if not isinstance(comparison, tree.Binary) or comparison.op not in tree.COMPARISON:
+def _compared(closure: tree.Closure) -> tuple[tree.Binary, tree.Expr] | None:
+    """Return the comparison of the element with an operand that does not read it, and that operand; None for any other body."""
+    body, slot = closure.body, closure.slot
+    if not isinstance(body, tree.Binary) or body.op not in tree.COMPARISON:
         return None
-    others = [side for side in (comparison.left, comparison.right) if not _is_local(side, slot)]
-    return others[0] if len(others) == 1 and not any(_is_local(one, slot) for one in tree.walk(others[0])) else None
+    others = [side for side in (body.left, body.right) if not _is_local(side, slot)]
+    return (body, others[0]) if len(others) == 1 and not any(_is_local(one, slot) for one in tree.walk(others[0])) else None
 
 
 def _is_local(expr: tree.Expr, slot: int) -> bool:

@@ -259,7 +259,7 @@ class _Erasing:
         return replace(file, path=self._scrub.file_name(file.path), stored_as=file.stored_as and self._scrub.file_name(file.stored_as))
 
     def _hashes(self, run: RunState, key: bytes) -> Iterator[tuple[str, Sequence[str], list[str]]]:
-        """Of each source the columns that tell the records, and the hashes of their values; of records that also had the values of others' records the primary key."""
+        """Of each source the columns that name the erased records, and the hashes of their values. The primary key names the records that had other values in the columns of the erasure too."""
         secret = secret_of(key)
         for name in (name for name, one in self.change.matched.items() if one.keys):
             node, wanted = self.epoch.plan[name], self.change.wanted
@@ -267,7 +267,7 @@ class _Erasing:
             columns, *others = ways_of_naming(node, wanted)
             named = Meant(self.epoch.state, run, node, wanted).named_by(columns, rows).select(hash_of(node, columns, secret).alias("hash")).distinct()
             yield name, columns, run.engine.to_arrow(named).column("hash").to_pylist()
-            for keys in others if wanted.key else ():
+            for keys in others:
                 beside = rows.select(hash_of(node, columns, secret).alias("hash"), hash_of(node, keys, secret).alias("key")).join(named, "hash", "left_anti")
                 if hashes := run.engine.to_arrow(beside.select("key").distinct()).column("key").to_pylist():
                     yield name, keys, hashes

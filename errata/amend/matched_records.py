@@ -90,7 +90,7 @@ class Meant:
         return ready.where(meets if failed is None else meets & ~F.coalesce(failed, F.lit(False)))
 
     def named_by(self, names: Sequence[str], erased: DataFrame) -> DataFrame:
-        """The op rows of erased records whose values in some columns name a record. At other times its columns of the erasure may have had the values of others' records."""
+        """The op rows of erased records whose values in some columns name the record. In other op rows the columns of the erasure may have values that belong to the records of others."""
         return self.chosen(erased) if list(names) == list(self.wanted.key) else erased
 
     def matched(self) -> Matched:
@@ -153,13 +153,8 @@ def _cast(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
     return pa.nulls(rows.num_rows, field.type)
 
 
-def named_columns(node: Node, wanted: Erasure) -> list[str]:
-    """The columns that tell the erased records of a source."""
-    source = cast("SourceNode", node.operator)
-    return list(wanted.key) or (list(source.config.merge.primary_key) if source.keyed else []) or list(source.output.data)
-
-
 def ways_of_naming(node: Node, wanted: Erasure) -> Sequence[Sequence[str]]:
-    """The columns that name the records, in each way of naming them: the ones of the erasure, and the primary key."""
+    """The columns that name the records, in each way of naming them: the ones of the erasure, and the primary key; where there are none, all columns."""
     source = cast("SourceNode", node.operator)
-    return [named_columns(node, wanted), *([list(source.config.merge.primary_key)] if source.keyed and source.config.merge.primary_key else [])]
+    primary_key = tuple(source.config.merge.primary_key) if source.keyed else ()
+    return list(filter(None, dict.fromkeys((tuple(wanted.key), primary_key)))) or [tuple(source.output.data)]

@@ -22,7 +22,6 @@ _IMPORT: Final = 4.0
 """Seconds for an import that is interrupted."""
 _POLL: Final = 0.02
 """Seconds between two looks whether an import has ended."""
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _WAKING: Final = signal.SIGURG
 """A signal that nobody else sends, and that does nothing but end the wait of a system call."""
 _NOBODY: Final = -1
@@ -111,7 +110,7 @@ def interruptible(give_up: Callable[[], None]) -> Iterator[Interrupts]:
     if threading.current_thread() is not threading.main_thread():
         yield handler
         return
-    ours = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]  # shells make background commands ignore them
+    ours = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN]  # shells make background commands ignore them
     before = {number: signal.signal(number, handler) for number in ours}
     before[_WAKING] = signal.signal(_WAKING, lambda *_: None)
     hook = sys.unraisablehook
@@ -128,7 +127,7 @@ def interruptible(give_up: Callable[[], None]) -> Iterator[Interrupts]:
 
 @contextlib.contextmanager
 def _watched(handler: Interrupts) -> Iterator[None]:
-    """Let a thread hear of signals at once. Where somebody else's does, as in an event loop, it stays so."""
+    """Let a thread read the numbers of signals as they come, unless an event loop reads them already."""
     numbers, written = os.pipe()
     os.set_blocking(written, False)
     before = signal.set_wakeup_fd(written, warn_on_full_buffer=False)

@@ -168,11 +168,11 @@ class Cursor:
     def _note_forms(self, values: Iterable[Any]) -> None:
         self.forms.update(_form(value) if isinstance(value, str) else "" for value in values)
 
-    def forms_asked(self, formats: Sequence[str]) -> tuple[tuple[str, ...], str]:
-        """The forms of texts that compare as times with the greatest one, and the least text that is looked at for others. `formats`: the formats of times that are read beside ISO."""
-        if not self.by_text or not isinstance(self.greatest, date):
+    def forms_asked(self, floor: Any, formats: Sequence[str]) -> tuple[tuple[str, ...], str]:
+        """The forms of texts that compare with the greatest one as times do, and the least text where others are looked for. `formats`: the formats of times that are read beside ISO."""
+        if not self.by_text or not isinstance(floor, date):
             return (), ""
-        since = max(less(self.greatest, self.overlap).toordinal() - _OFFSET_DAYS, 1)
+        since = max(floor.toordinal() - _OFFSET_DAYS, 1)
         return tuple(_patterns(str(self.raw))), "" if formats else date.fromordinal(since).isoformat()
 
     def asked(self, batch: pa.RecordBatch, values: Values, floor: Any) -> tuple[pa.RecordBatch, Values]:
@@ -199,7 +199,7 @@ class Cursor:
             forms = " and ".join(sorted(_FORMS.get(one, f"as {one}") for one in self.forms))
             example = self.known if isinstance(self.known, str) and _STORED_TIME.fullmatch(self.known) else "2026-03-01 14:30:00"
             message = f"E605: the cursor '{self.column}' of {source} has times {forms}: they do not compare as texts; select them in one form, such as {example}"
-            raise InputChanged(message, help="where all of them have another form than before, run once with --full-refresh", place=CURSOR)
+            raise InputChanged(message, help="if all times have a new form now, run once with --full-refresh", place=CURSOR)
 
     @property
     def text(self) -> str | None:
@@ -336,7 +336,7 @@ def _start(cursor: Cursor, source: SourceNode, known: FileRecord | None, reading
     bound, floor = cursor.after(known, ordered)
     if bound is None:
         return None, floor
-    forms, since = cursor.forms_asked(source.reader().plan.date_formats)
+    forms, since = cursor.forms_asked(floor, source.reader().plan.date_formats)
     return From(column.name, bound, "" if ordered is None else ordered.bound, forms, since), floor
 
 

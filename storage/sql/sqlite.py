@@ -119,11 +119,11 @@ class SqliteReading(Reading):
         return "? COLLATE BINARY"
 
     def bound(self, start: From) -> Sequence[Any]:
-        """The bound, and the one of texts of other forms."""
+        """The bound, and the place and the forms that tell texts of other forms."""
         return [start.value, start.since, start.value, *start.forms] if start.forms else [start.value]
 
     def statement(self, ask: Ask, columns: Sequence[AnswerColumn], start: From | None = None) -> str:
-        """Where the bound is a text, numbers are asked for, which all come before it, and texts of other forms than the bound."""
+        """A bound that is a text has all numbers before it, and may have later times of other forms before it: both are asked for too."""
         text = super().statement(ask, columns, start)
         if start is None or not isinstance(start.value, str):
             return text

@@ -40,9 +40,10 @@ UPSERT = "{strategy: upsert, primary_key: [id], cursor: at, deleted: 'v == -1'}"
 ALL = "{strategy: append, primary_key: [id]}"
 
 
-def folder_of(path: Path, merge: str) -> Folder:
+def folder_of(path: Path, merge: str, column: str = "{name: at, type: int}") -> Folder:
+    """A pipeline over an empty table; `column` declares the last of its three columns."""
     folder = Folder(path)
-    folder.write("pipeline.yaml", PIPELINE.replace("MERGE", merge))
+    folder.write("pipeline.yaml", PIPELINE.replace("MERGE", merge).replace("{name: at, type: int}", column))
     folder.write("errata.toml", '[connections.shop]\nurl = "sqlite:shop.db"\n')
     execute(folder, "CREATE TABLE orders (id INTEGER, v, at INTEGER)")
     return folder
@@ -131,8 +132,7 @@ def test_a_rejected_row_heals(merge: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("merge", ["{strategy: append, cursor: at}", "{strategy: append, primary_key: [id], cursor: at}", "{strategy: ledger, primary_key: [id], cursor: at}", "{strategy: upsert, primary_key: [id], cursor: at}"])
 def test_a_reject_whose_cursor_cannot_be_read_stays_when_it_is_not_asked_for(merge: str, tmp_path: Path) -> None:
-    folder = folder_of(tmp_path, merge)
-    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{name: at, type: int}", "{name: at, type: date}"))
+    folder = folder_of(tmp_path, merge, "{name: at, type: date}")
     execute(folder, "INSERT INTO orders VALUES (1, 10, '2026-01-05'), (2, 20, '2026-02-99'), (3, 'many', NULL)")
     assert folder.run().rejected == 2
     for number, day in enumerate(("2026-03-01", "2026-03-02", "2026-03-03"), 4):  # the text of the bad cell lies before these, so that it is not asked for again
@@ -182,8 +182,7 @@ def test_a_null_key_ends_the_run_and_is_named(tmp_path: Path) -> None:
 
 
 def test_times_of_two_forms_are_no_cursor(tmp_path: Path) -> None:
-    folder = folder_of(tmp_path, "{strategy: append, cursor: at, overlap: 1h}")
-    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{name: at, type: int}", "{name: at, type: date_time}"))
+    folder = folder_of(tmp_path, "{strategy: append, cursor: at, overlap: 1h}", "{name: at, type: date_time}")
     execute(folder, "INSERT INTO orders VALUES (1, 10, '2026-03-01 10:00:00'), (2, 20, '2026-03-01T11:00:00')")
     with pytest.raises(StorageFailed, match="E605"):
         folder.run()
@@ -211,9 +210,9 @@ def test_times_of_two_forms_are_no_cursor(tmp_path: Path) -> None:
 )
 def test_later_times_that_lie_before_the_cursor_since_they_have_another_form_end_the_run(known: str, later: str, outcome: str, tmp_path: Path) -> None:
     """connectors.md 2.3: times of another form would be passed over without a word. Older ones are not asked for."""
-    folder = folder_of(tmp_path, "{strategy: append, cursor: at}")
-    text = folder.text("pipeline.yaml").replace("{name: at, type: int}", "{name: at, type: date_time}")
-    folder.write("pipeline.yaml", text.replace("{name: shop}", "{name: shop, date_formats: ['%Y-%m-%dT%H:%M:%S%z', '%d.%m.%Y %H:%M']}") if known.endswith("+0000") else text)
+    folder = folder_of(tmp_path, "{strategy: append, cursor: at}", "{name: at, type: date_time}")
+    if known.endswith("+0000"):
+        folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{name: shop}", "{name: shop, date_formats: ['%Y-%m-%dT%H:%M:%S%z', '%d.%m.%Y %H:%M']}"))
     execute(folder, f"INSERT INTO orders VALUES (1, 10, '{known}')")
     assert folder.run().rejected == 0
     execute(folder, f"INSERT INTO orders VALUES (2, 20, '{later}')")
@@ -228,8 +227,7 @@ def test_later_times_that_lie_before_the_cursor_since_they_have_another_form_end
 
 
 def test_a_table_whose_times_all_have_another_form_is_read_after_a_full_refresh(tmp_path: Path) -> None:
-    folder = folder_of(tmp_path, "{strategy: append, cursor: at}")
-    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{name: at, type: int}", "{name: at, type: date_time}"))
+    folder = folder_of(tmp_path, "{strategy: append, cursor: at}", "{name: at, type: date_time}")
     execute(folder, "INSERT INTO orders VALUES (1, 10, '2026-03-01T10:00:00')")
     folder.run()
     execute(folder, "UPDATE orders SET at = replace(at, 'T', ' ')")
@@ -244,8 +242,7 @@ def test_a_table_whose_times_all_have_another_form_is_read_after_a_full_refresh(
 
 @pytest.mark.parametrize("merge", ["{strategy: upsert, primary_key: [id], cursor: at}", "{strategy: ledger, primary_key: [id], cursor: at}"])
 def test_a_reject_that_two_records_repair_leaves_once(merge: str, tmp_path: Path) -> None:
-    folder = folder_of(tmp_path, merge)
-    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{name: at, type: int}", "{name: at, type: date_time}"))
+    folder = folder_of(tmp_path, merge, "{name: at, type: date_time}")
     execute(folder, "INSERT INTO orders VALUES (1, 10, '2026-03-01 10:00:00'), (5, 50, '0 garbage'), (6, 60, '0 garbage')")
     assert folder.run().rejected == 2
     execute(folder, "DELETE FROM orders WHERE id = 5", "INSERT INTO orders VALUES (5, 51, '2026-03-01 11:00:00'), (5, 52, '2026-03-01 12:00:00')")
@@ -255,8 +252,7 @@ def test_a_reject_that_two_records_repair_leaves_once(merge: str, tmp_path: Path
 
 
 def test_a_number_behind_a_cursor_of_texts_ends_the_run(tmp_path: Path) -> None:
-    folder = folder_of(tmp_path, "{strategy: append, cursor: code}")
-    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{name: at, type: int}", "{name: code, type: string}"))
+    folder = folder_of(tmp_path, "{strategy: append, cursor: code}", "{name: code, type: string}")
     execute(folder, "ALTER TABLE orders ADD COLUMN code", "INSERT INTO orders VALUES (1, 10, 1, 'a')")
     folder.run()
     execute(folder, "INSERT INTO orders VALUES (2, 20, 2, 7)")
@@ -266,8 +262,7 @@ def test_a_number_behind_a_cursor_of_texts_ends_the_run(tmp_path: Path) -> None:
 
 def test_a_number_among_times_is_rejected_once_and_heals(tmp_path: Path) -> None:
     """SQLite has all numbers before all texts: a bound that is a text does not leave them out."""
-    folder = folder_of(tmp_path, "{strategy: append, primary_key: [id], cursor: at}")
-    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{name: at, type: int}", "{name: at, type: date_time}"))
+    folder = folder_of(tmp_path, "{strategy: append, primary_key: [id], cursor: at}", "{name: at, type: date_time}")
     execute(folder, "INSERT INTO orders VALUES (1, 10, '2026-03-01T10:00:00')")
     folder.run()
     execute(folder, "INSERT INTO orders VALUES (2, 20, 1772359200)")
@@ -307,8 +302,7 @@ def test_an_answer_has_no_path_that_tells_its_scope(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("type_", ["int", "decimal, scale: 1"])
 def test_numbers_that_are_texts_are_no_cursor(type_: str, tmp_path: Path) -> None:
-    folder = folder_of(tmp_path, "{strategy: append, cursor: seen}")
-    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{name: at, type: int}", "{name: seen, type: " + type_ + "}"))
+    folder = folder_of(tmp_path, "{strategy: append, cursor: seen}", "{name: seen, type: " + type_ + "}")
     execute(folder, "ALTER TABLE orders ADD COLUMN seen TEXT", "INSERT INTO orders VALUES (1, 10, 1, '9'), (2, 20, 2, '10')")
     with pytest.raises(StorageFailed, match=r"E605.*CAST"):
         folder.run()
@@ -416,8 +410,7 @@ def test_tasks_of_the_engine_read_large_answers(merge: str, tmp_path: Path, monk
 
 
 def test_a_cursor_of_decimals_with_an_overlap(tmp_path: Path) -> None:
-    folder = folder_of(tmp_path, "{strategy: append, primary_key: [id], cursor: at, overlap: 0.5}")
-    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{name: at, type: int}", "{name: at, type: decimal, scale: 1}"))
+    folder = folder_of(tmp_path, "{strategy: append, primary_key: [id], cursor: at, overlap: 0.5}", "{name: at, type: decimal, scale: 1}")
     execute(folder, "INSERT INTO orders VALUES (1, 1, 1.5), (2, 2, 2.5)")
     folder.run()
     execute(folder, "INSERT INTO orders VALUES (3, 3, 2.0), (4, 4, 1.9), (5, 5, 2.5)")

@@ -31,6 +31,8 @@ from tests.support.proxy import proxied
 
 pytestmark = pytest.mark.servers
 
+SHAPES = (PASSWORD, quote(PASSWORD, safe=""), quote(PASSWORD))
+"""The password, and as addresses have it."""
 PIPELINE = """\
 pipeline: {name: shop}
 nodes:
@@ -339,7 +341,7 @@ def test_an_error_of_the_driver_that_nobody_expects_shows_no_secret(tmp_path: Pa
     with standing_in(tmp_path):
         code, *texts = command("run", "pipeline.yaml", "-vv", "--events", "jsonl")
     assert (code, "E608" in texts[1], "cannot read postgresql://" in texts[1]) == (4, True, True)
-    assert not [text for text in texts for shape in (PASSWORD, quote(PASSWORD, safe=""), quote(PASSWORD)) if shape in text]
+    assert not [text for text in texts for shape in SHAPES if shape in text]
 
 
 def test_nothing_that_a_run_leaves_has_a_secret(tmp_path: Path) -> None:
@@ -352,10 +354,9 @@ def test_nothing_that_a_run_leaves_has_a_secret(tmp_path: Path) -> None:
     with standing_in(tmp_path):
         texts = [text for words in (("run", "-vv"), ("plan",), ("verify",), ("log", "orders"), ("report", "-o", "report.html")) for text in command(words[0], "pipeline.yaml", *words[1:])[1:]]
     texts.append(repr(folder.load().plan.settings))
-    shapes = (PASSWORD, quote(PASSWORD, safe=""), quote(PASSWORD))
-    assert not [text for text in texts for shape in shapes if shape in text]
+    assert not [text for text in texts for shape in SHAPES if shape in text]
     assert {"lineage.jsonl", "report.html", ".errata"} <= {path.name for path in tmp_path.iterdir()}
-    assert holding(tmp_path, shapes, skip=("password", "errata.toml")) == []
+    assert holding(tmp_path, SHAPES, skip=("password", "errata.toml")) == []
 
 
 @pytest.mark.deep
@@ -375,7 +376,7 @@ def test_no_process_of_an_engine_has_a_secret(tmp_path: Path) -> None:
             folder.write("errata.toml", toml)
             folder.run(full_refresh=True)
     assert all(any(sign in text for text in seen) for sign in (b"org.apache.spark", b"spark.sql.warehouse.dir"))
-    assert not [text for text in seen for shape in (PASSWORD, quote(PASSWORD, safe=""), quote(PASSWORD)) if shape.encode() in text]
+    assert not [text for text in seen for shape in SHAPES if shape.encode() in text]
 
 
 @pytest.mark.deep
