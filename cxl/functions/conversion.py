@@ -184,7 +184,7 @@ def _pair(word: str, returns: Type, doc: str, example: tuple[str, str], function
     shared: dict[str, Any] = {"receiver": ANY, "params": params, "category": "Conversion", "section": "Conversion Methods", **more}
     column = _static(spark)
     lenient = (example[0].replace("to_", "try_", 1), example[1])
-    failing = f'"?".try_{word}({"2" if more.get("needs_scale") else ""})'
+    failing = f'"?".try_{word}({"2" if "scale" in more else ""})'
     register(Builtin(name=f"to_{word}", returns=returns, doc=f"{doc} Fails where the value does not convert.", examples=(example,),
                      python=_strict(python, returns.kind.value), spark=_fallible(column), **shared))  # fmt: skip
     register(Builtin(name=f"try_{word}", returns=returns.or_null, doc=f"{doc} Null where the value does not convert.",
@@ -196,7 +196,7 @@ _pair("int", INT, "Converts to an Int: a Float or a Decimal is truncated, a Stri
 _pair("float", FLOAT, "Converts to a Float: an Int, a Decimal (the nearest Float), or a String in decimal or exponent form.", ('"3.14".to_float()', "3.14"), (_float, _float_column))
 _pair("decimal", decimal_of(0), "Converts to a Decimal with `scale` digits behind the point. A Float is rounded half to even. Any other value converts only where no "
       "digit but zeros is lost. An Int and a Decimal may leave the scale out.", ('"19.99".to_decimal(2)', "19.99"), (_decimal, _decimal_column),
-      Param("scale", INT, optional=True), scale=_scale, needs_scale=True, shown_returns="Decimal")  # fmt: skip
+      Param("scale", INT, optional=True, scale=True), scale=_scale, shown_returns="Decimal")  # fmt: skip
 _pair("bool", BOOL, "Converts to a Bool: `true` `1` `yes` and `false` `0` `no` in any case; an Int is true unless it is 0.",
       ('"Yes".to_bool()', "true"), (_bool, _bool_column))  # fmt: skip
 _pair("date", DATE, "Converts to a Date: a String `YYYY-MM-DD`, or in the given format.", ('"15/03/2024".to_date("%d/%m/%Y")', "2024-03-15"),

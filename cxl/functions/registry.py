@@ -28,6 +28,7 @@ class Param:
         regex: Whether it is a regular expression, which must be a literal.
         shown: Whether a value of unknown type is accepted and used as text.
         closure: The type that the closure's body must have. None: the argument is no closure.
+        scale: Whether it is a scale, a literal from 0 to 38, which only an Int and a Decimal may leave out (CXL-T013).
     """
 
     name: str
@@ -37,10 +38,11 @@ class Param:
     regex: bool = False
     shown: bool = False
     closure: Type | None = None
+    scale: bool = False
 
     def takes(self, type_: Type) -> bool:
-        """Whether a value of a static type may be passed. Null and a value of unknown type always may."""
-        return self.closure is None and accepts(self.accepts, type_)
+        """Whether a value of a static type may be passed. Null and a value of unknown type always may; a scale is judged by its value."""
+        return self.scale or (self.closure is None and accepts(self.accepts, type_))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +56,6 @@ class Builtin:
         star: Whether the aggregate takes `*`.
         unites: Whether receiver and arguments become one number, so that a Decimal and a Float are refused.
         scale: The scale of a Decimal result, from the scale of the receiver and the values of literal arguments (NOT_CONSTANT for others).
-        needs_scale: Whether the first argument is a scale, a literal from 0 to 38, which only an Int and a Decimal may leave out.
         shown_returns: What the signature says of the result, where `returns` is a rule.
         python: Takes the values of receiver and arguments, closures as Python callables. Raises `cxl.values.failure.CxlFailure`.
         spark: Takes a `cxl.functions.spark_call.Site` and returns a column, or None where the call has none.
@@ -73,12 +74,16 @@ class Builtin:
     star: bool = False
     unites: bool = False
     scale: Callable[[int, tuple[Any, ...]], int] | None = field(default=None, compare=False)
-    needs_scale: bool = False
     shown_returns: str = ""
     deterministic: bool = True
     section: str = ""
     python: Callable[..., Any] | None = field(default=None, compare=False)
     spark: Callable[..., Any] | None = field(default=None, compare=False)
+
+    @property
+    def needs_scale(self) -> bool:
+        """Whether the first argument is a scale."""
+        return bool(self.params) and self.params[0].scale
 
     @property
     def required(self) -> int:

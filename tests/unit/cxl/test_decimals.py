@@ -188,6 +188,7 @@ REFUSED = [
     ("emit x = p + s", "CXL-T004", 12, ".to_decimal(scale)"), ("emit x = p.upper()", "CXL-T002", 12, ".to_string()"), ("emit x = s.left(p)", "CXL-T005", 17, ".to_int()"),
     ("emit x = s.to_decimal()", "CXL-T013", 12, "to_decimal(2)"), ("emit x = f.try_decimal()", "CXL-T013", 12, "try_decimal(2)"), ("emit x = n.to_decimal(39)", "CXL-T013", 23, "0 to 38"),
     ("emit x = n.to_decimal(-1)", "CXL-T013", 23, "0 to 38"), ("emit x = s.to_decimal(n)", "CXL-T013", 23, "0 to 38"), ("emit x = v.to_decimal()", "CXL-T013", 12, "to_decimal(2)"),
+    ('emit x = n.to_decimal("2")', "CXL-T013", 23, "0 to 38"), ("emit x = n.try_decimal(2.0)", "CXL-T013", 24, "0 to 38"), ("emit x = n.to_decimal(2d)", "CXL-T013", 23, "0 to 38"),
     ("emit x = q * q", "CXL-T016", 12, "round"), ("emit x = 1_0d", "CXL-P004", 10, "the one suffix is d"), ("emit x = 1.5D", "CXL-P004", 10, "1.50d"), ("emit x = 1e3d", "CXL-P004", 10, "1.50d"),
     (f"emit x = {'9' * 39}d", "CXL-P005", 10, "38 digits"), (f"emit x = 0.{'0' * 38}1d", "CXL-P005", 10, "38 digits"),
 ]  # fmt: skip
