@@ -99,7 +99,7 @@ def region_of(options: XlsxReadOptions, data: Buffer, name: str) -> Region:
         raise damaged(name, "merged: fill needs a workbook of the forms .xlsx or .xlsm; save it as one")
     columns, height = _cells(book, title, name)
     if options.merged == "fill":
-        _fill(columns, package.merged(title), height)
+        height = _filled(columns, package.merged(title), height, name)
     top, bottom = area.top, min(area.bottom + 1, height)
     header = top if options.has_header else None
     start = top if header is None else top + 1
@@ -262,16 +262,20 @@ def _days(text: str) -> float | int | str | None:
     return number_of(-days if found[1] else days)
 
 
-def _fill(columns: dict[int, list[Any]], areas: Iterable[Area], height: int) -> None:
-    """Give merged cells the value of their upper left one."""
-    for area in areas:
-        value = columns[area.left][area.top] if area.left in columns and area.top < height else None
-        if value is None:
-            continue
+def _filled(columns: dict[int, list[Any]], areas: Iterable[Area], height: int, name: str) -> int:
+    """Give merged cells the value of their upper left one. Returns how many rows there are then. Raises InputError (E621)."""
+    found = [(area, columns[area.left][area.top]) for area in areas if area.left in columns and area.top < height and columns[area.left][area.top] is not None]
+    rows = max((area.bottom + 1 for area, _ in found), default=0)
+    wide = columns.keys() | {column for area, _ in found for column in range(area.left, area.right + 1)}
+    if max(rows, height) * len(wide) > MOST_CELLS:
+        raise damaged(name, f"merged cells make a rectangle of more than {MOST_CELLS:,}: read them with merged: first, or part them")
+    for column in wide:
+        values = columns.setdefault(column, [])
+        values.extend([None] * (max(rows, height) - len(values)))
+    for area, value in found:
         for column in range(area.left, area.right + 1):
-            target = columns.setdefault(column, [None] * height)
-            end = min(area.bottom + 1, height)
-            target[area.top : end] = [value] * (end - area.top)
+            columns[column][area.top : area.bottom + 1] = [value] * (area.bottom + 1 - area.top)
+    return max(rows, height)
 
 
 def read_records(options: XlsxReadOptions, plan: ReadPlan, data: Buffer, name: str) -> Iterator[pa.RecordBatch]:

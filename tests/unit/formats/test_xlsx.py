@@ -163,6 +163,17 @@ def test_merged_cells():
     assert [(one["r"], one["v"]) for one in filled] == [("north", "5"), ("north", "6"), ("south", '"south"')]
 
 
+def test_merged_cells_beyond_the_last_value():
+    def read_merged(merged, columns="id:int r:string"):
+        data = repacked(workbook([["id", "r"], [1, "north"]], merged=["B2:B3"]), lambda _name, text: text.replace(b'ref="B2:B3"', f'ref="{merged}"'.encode()))
+        return read(data, columns, {"merged": "fill"})
+
+    assert read_merged("B2:B4") == [{"id": 1, "r": "north"}, {"id": None, "r": "north"}, {"id": None, "r": "north"}]
+    assert read_merged("B2:D3", "id:int r:string col_3:string")[1] == {"id": None, "r": "north", "col_3": "north"}
+    with pytest.raises(InputError, match=r"E621: .*merged cells"):
+        read_merged("B2:XFD1048576")
+
+
 def test_columns_of_one_name_are_an_input_error_where_one_is_read():
     data = workbook([["a", "b", " a "], [1, 2, 3]])
     assert read(data, "b:int") == [{"b": 2}]
