@@ -366,6 +366,10 @@ class Reader(Generic[OptionsT]):
         """
         return None
 
+    def may_begin(self, data: Buffer, start: int, place: int) -> bool:
+        """Whether a record may begin at `place`, where a line does, by a quick look from `start` on, where one begins. `starts_within` tells surely."""
+        return True
+
     def starts_within(self, data: Buffer, start: int, end: int) -> Starts | None:
         """The places before `end` where records begin, where one may begin at `start`. The last one may be missing. None where they cannot be found so.
 

@@ -64,6 +64,10 @@ class CsvReader(Reader[CsvReadOptions]):
         return scan_records(self.options, data, name, look)
 
     @override
+    def may_begin(self, data: Buffer, start: int, place: int) -> bool:
+        return data[start:place].count(self.options.quote_char.encode()) % 2 == 0
+
+    @override
     def starts_within(self, data: Buffer, start: int, end: int) -> Starts:
         return starts_within(self.options, data, start, end)
 

@@ -6,7 +6,7 @@ import csv
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
@@ -281,6 +281,53 @@ def test_a_change_leaves_the_chunks_beside_it(kind: str, at: int, taken: int, ca
     assert len(content_chunks.np.setdiff1d(old, new)) < 6
     assert len(content_chunks.np.setdiff1d(new, old)) < 6
     assert abs(found.count - was.count) < came // 3 + 4
+
+
+@pytest.mark.parametrize("kind", list(readers))
+@pytest.mark.parametrize("change", ["one went", "one came", "another text"])
+def test_records_are_looked_for_once_for_all_changes(kind: str, change: str, tmp_path: Path) -> None:
+    """Behind most changes the next known chunk is a few lines from where it was. What lies between is looked at together in the end."""
+    lines = [(number, f"{number % 9}b") for number in range(900)]
+    new: dict[str, Callable[[tuple[int, str]], list[tuple[int, str]]]] = {"one went": lambda one: [], "one came": lambda one: [one, (5, "c")], "another text": lambda one: [(one[0], "abc")]}
+    file, calls = tmp_path / "file", 0
+    with small_chunks(), pytest.MonkeyPatch.context() as patch:
+        file.write_bytes(content(kind, lines))
+        reader = a_reader(kind)
+        was = content_chunks.chunks_of(reader, file, "file")
+        assert was is not None
+        known = known_of(was)
+        file.write_bytes(content(kind, [one for at, line in enumerate(lines) for one in (new[change](line) if at % 45 == 31 else [line])]))
+
+        def starts_within(self: Reader, *arguments: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            return whole(self, *arguments)
+
+        whole = type(reader).starts_within
+        patch.setattr(type(reader), "starts_within", starts_within)
+        found = content_chunks.chunks_of(reader, file, "file", known)
+    assert found is not None
+    assert found.count == was.count == 300
+    assert len(set(found.digests.to_pylist()) - set(was.digests.to_pylist())) == 20
+    assert calls == 1
+
+
+@pytest.mark.parametrize("text", ["\n", " \n", " \n\t\n"])
+def test_lines_without_records_between_chunks_are_a_part_of_one(text: str, tmp_path: Path) -> None:
+    lines = content("ndjson", [(number, "a") for number in range(300)]).splitlines(keepends=True)
+    file = tmp_path / "file"
+    with small_chunks():
+        file.write_bytes(b"".join(lines))
+        was = content_chunks.chunks_of(a_reader("ndjson"), file, "file")
+        assert was is not None
+        known = known_of(was)
+        for at in (3, 150, 151, 299):
+            file.write_bytes(b"".join([*lines[:at], text.encode(), *lines[at:]]))
+            found = content_chunks.chunks_of(a_reader("ndjson"), file, "file", known)
+            assert found is not None
+            assert (found.records, found.starts[-1]) == (300, len(file.read_bytes()))
+            assert (content_chunks.np.diff(found.rows) > 0).all()
+            assert len(set(was.digests.to_pylist()) - set(found.digests.to_pylist())) <= 2
 
 
 def known_of(chunks: content_chunks.ContentChunks) -> content_chunks.KnownChunks:
