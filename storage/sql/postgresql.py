@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from changelog.lazy_imports import pa, pc
+from storage.sql.calls import awaited
 from storage.sql.connections import Connection
 from storage.sql.errors import Trouble
 from storage.sql.names import quoted
@@ -17,6 +18,7 @@ from storage.sql.reading import AnswerColumn, Ask, From, Ordered, Reading
 if TYPE_CHECKING:
     from storage.sql.reading import Values
 
+T = TypeVar("T")
 _THEMSELVES: Final = frozenset({"smallint", "integer", "bigint", "real", "double precision", "boolean", "text", "character varying", "character", "bytea", "name", "bpchar", "oid"})
 _MOMENTS: Final = frozenset({"date", "timestamp without time zone", "timestamp with time zone"})
 _ORDERS: Final = {
@@ -27,7 +29,6 @@ _ORDERS: Final = {
 }  # fmt: skip
 _SQLSTATE = re.compile(r"SQLSTATE:? ?([0-9A-Z]{5})")
 _PASSWORD = ("password authentication failed", "no password supplied", "no pg_hba.conf entry")
-_CANCELLED = "canceling statement due to user request"
 _LOST = ("server closed the connection", "connection to server was lost", "no connection to the server", "SSL connection has been closed", "could not receive data", "could not send data")
 
 
@@ -36,21 +37,62 @@ def settings(connection: Connection) -> dict[str, str]:
     return {"connect_timeout": str(max(2, round(connection.timeout))), "application_name": "errata"}  # libpq's least is 2
 
 
-def opened(connection: Connection) -> Any:
-    """Connect. Raises DatabaseError."""
-    import adbc_driver_postgresql.dbapi as driver
+class Server:
+    """A session on a server. A signal cancels what it waits for."""
 
-    address = connection.address()
-    given = {name for name, _ in address.options}
-    extra = {name: value for name, value in settings(connection).items() if name not in given}
-    with translating(connection, connecting=True):
-        database = driver.connect(address.url(extra), autocommit=True)
-    with translating(connection), database.cursor() as cursor:
+    def __init__(self, connection: Connection) -> None:
+        import adbc_driver_postgresql.dbapi as driver
+
+        self._connection = connection
+        address = connection.address()
+        given = {name for name, _ in address.options}
+        extra = {name: value for name, value in settings(connection).items() if name not in given}
+        with translating(connection, connecting=True):
+            self._database = driver.connect(address.url(extra), autocommit=True)
         for statement in ("SET timezone = 'UTC'", "SET datestyle = 'ISO'", "SET intervalstyle = 'postgres'", "SET extra_float_digits = 1", "SET bytea_output = 'hex'"):
-            cursor.execute(statement)
+            self.execute(statement)
         if connection.statement_timeout is not None:
-            cursor.execute(f"SET statement_timeout = {round(connection.statement_timeout * 1000)}")
-    return database
+            self.execute(f"SET statement_timeout = {round(connection.statement_timeout * 1000)}")
+
+    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> int:
+        """Execute a statement; the number of rows that it touched. Raises DatabaseError."""
+        with self._cursor() as cursor:
+            self._awaited(lambda: cursor.execute(statement, parameters=tuple(map(str, parameters)) or None))
+            return int(cursor.rowcount)
+
+    def fetched(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a small answer. Raises DatabaseError."""
+        with self._cursor() as cursor:
+            return self._awaited(lambda: cursor.execute(statement, parameters=tuple(map(str, parameters)) or None).fetchall())
+
+    def described(self, statement: str) -> pa.Schema:
+        """The columns of an answer, without asking for it. Raises DatabaseError."""
+        with self._cursor() as cursor:
+            return self._awaited(lambda: cursor.adbc_execute_schema(statement))
+
+    def batches(self, statement: str, parameters: Sequence[Any] = ()) -> Iterator[pa.RecordBatch]:
+        """The batches of an answer while the server sends them. Raises DatabaseError."""
+        with self._cursor() as cursor:
+            reader = self._awaited(lambda: cursor.execute(statement, parameters=tuple(map(str, parameters)) or None).fetch_record_batch())
+            while (batch := self._awaited(lambda: next(reader, None))) is not None:
+                yield batch
+
+    def copy(self, table: str, rows: pa.RecordBatchReader, **place: Any) -> None:
+        """Append rows to a table by COPY. Raises DatabaseError."""
+        with self._cursor() as cursor:
+            self._awaited(lambda: cursor.adbc_ingest(table, rows, mode="append", **place))
+
+    def close(self) -> None:
+        """End the session, and its transaction with it."""
+        self._database.close()
+
+    @contextmanager
+    def _cursor(self) -> Iterator[Any]:
+        with translating(self._connection), self._database.cursor() as cursor:
+            yield cursor
+
+    def _awaited(self, call: Callable[[], T]) -> T:
+        return awaited(call, self._database.adbc_cancel)
 
 
 @contextmanager
@@ -64,8 +106,6 @@ def translating(connection: Connection, *, connecting: bool = False) -> Iterator
         text, state = str(error), getattr(error, "sqlstate", None) or ""
         if not connecting and not isinstance(error, Error) and "[libpq]" not in text:  # whatever fails with the address, its text may have it
             raise
-        if _CANCELLED in text:  # the driver takes the signal itself, and asks the server to cancel
-            raise KeyboardInterrupt from None
         found = _SQLSTATE.search(text)
         raise connection.failed(_trouble(state or (found[1] if found else ""), text, connecting=connecting), _plain(text)) from None
 
@@ -99,34 +139,26 @@ class PostgresReading(Reading):
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
-        self._database = opened(connection)
+        self._server = Server(connection)
         with ExitStack() as opening:
             opening.callback(self.close)
-            self.fetched("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            self._server.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             opening.pop_all()
-
-    def fetched(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """The rows of a small answer. Raises DatabaseError."""
-        with translating(self.connection), self._database.cursor() as cursor:
-            cursor.execute(statement, parameters=tuple(parameters) or None)
-            return list(cursor.fetchall()) if cursor.description else []
 
     def described(self, ask: Ask) -> Sequence[AnswerColumn]:
         """The columns with the names of their types; of a domain the type that it is of."""
-        with translating(self.connection), self._database.cursor() as cursor:
-            schema = cursor.adbc_execute_schema(f"{ask.whole} LIMIT 0")
-        names = list(schema.names)
+        names = list(self._server.described(f"{ask.whole} LIMIT 0").names)
         if not names or len(set(names)) < len(names):
             return [AnswerColumn(name) for name in names]
         types = ", ".join(f"pg_typeof(errata_answer.{quoted(name)})::oid::bigint" for name in names)
-        [row] = self.fetched(f"SELECT {types} FROM (SELECT 1) AS errata_one LEFT JOIN {ask.fragment()} ON false")
+        [row] = self._server.fetched(f"SELECT {types} FROM (SELECT 1) AS errata_one LEFT JOIN {ask.fragment()} ON false")
         named = self._named(sorted(set(row)))
         return [AnswerColumn(name, named.get(oid, "")) for name, oid in zip(names, row, strict=True)]
 
     def _named(self, oids: Sequence[int]) -> Mapping[int, str]:
         """The name of each type by its number; domains by what they are made of."""
         numbers = ", ".join(map(str, map(int, oids)))
-        found = self.fetched(
+        found = self._server.fetched(
             f"WITH RECURSIVE made(first, oid, base) AS (SELECT oid, oid, typbasetype FROM pg_type WHERE oid IN ({numbers})"
             " UNION ALL SELECT made.first, pg_type.oid, pg_type.typbasetype FROM made JOIN pg_type ON pg_type.oid = made.base WHERE made.base <> 0)"
             " SELECT first::bigint, format_type(oid, NULL) FROM made WHERE base = 0"
@@ -135,7 +167,7 @@ class PostgresReading(Reading):
 
     def first_row(self, statement: str) -> str:
         """The first row as the server writes it."""
-        rows = self.fetched(f"SELECT errata_answer::text FROM (\n{statement}\n) AS errata_answer LIMIT 1")
+        rows = self._server.fetched(f"SELECT errata_answer::text FROM (\n{statement}\n) AS errata_answer LIMIT 1")
         return str(rows[0][0]) if rows else ""
 
     def expression(self, column: AnswerColumn) -> str:
@@ -160,15 +192,12 @@ class PostgresReading(Reading):
 
     def run(self, statement: str, parameters: Sequence[Any], columns: Sequence[AnswerColumn]) -> Iterator[Mapping[str, Values]]:
         """The batches while the server sends them."""
-        with translating(self.connection), self._database.cursor() as cursor:
-            cursor.execute(statement, parameters=tuple(map(str, parameters)) or None)
-            reader = cursor.fetch_record_batch()
-            while (batch := next(reader, None)) is not None:
-                yield {column.name: _values(batch, column) for column in columns}
+        for batch in self._server.batches(statement, parameters):
+            yield {column.name: _values(batch, column) for column in columns}
 
     def close(self) -> None:
         """End the connection, and the transaction with it."""
-        self._database.close()
+        self._server.close()
 
 
 def _odd(name: str) -> str:

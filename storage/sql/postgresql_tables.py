@@ -11,7 +11,7 @@ from typing import Any, Final
 from changelog.lazy_imports import pa
 from storage.sql.connections import LOCK_TIMEOUT, Connection
 from storage.sql.names import TableName, quoted
-from storage.sql.postgresql import opened, translating
+from storage.sql.postgresql import Server
 from storage.sql.tables import CONTROL, Column, Dialect, Session, Standing
 
 DIALECT: Final = Dialect(
@@ -25,20 +25,20 @@ DIALECT: Final = Dialect(
 
 def session(connection: Connection, *, writes: bool) -> Session:
     """A session on a server. One that writes waits for the locks of others as long as for a held file."""
-    made = PostgresSession(connection, opened(connection))
+    made = PostgresSession(connection)
     if writes:
         made.execute(f"SET lock_timeout = {round((connection.connect_timeout or LOCK_TIMEOUT) * 1000)}")
     return made
 
 
 class PostgresSession(Session):
-    """A session of the ADBC driver."""
+    """A session on a server."""
 
     dialect = DIALECT
 
-    def __init__(self, connection: Connection, database: Any) -> None:
+    def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
-        self._database = database
+        self._server = Server(connection)
 
     def parameter(self, number: int) -> str:
         """The mark of a bound text."""
@@ -50,27 +50,23 @@ class PostgresSession(Session):
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> int:
         """Execute a statement; the number of rows that it touched."""
-        with translating(self.connection), self._database.cursor() as cursor:
-            cursor.execute(statement, parameters=tuple(map(str, parameters)) or None)
-            return int(cursor.rowcount)
+        return self._server.execute(statement, parameters)
 
     def fetched(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """The rows of a small answer."""
-        with translating(self.connection), self._database.cursor() as cursor:
-            cursor.execute(statement, parameters=tuple(map(str, parameters)) or None)
-            return list(cursor.fetchall())
+        return self._server.fetched(statement, parameters)
 
     def load(self, table: str, columns: Sequence[Column], batches: Iterator[pa.RecordBatch]) -> int:
         """Fill a temporary table by COPY. The driver writes decimals without their last zeros: a column with a scale has them."""
         types = ", ".join(f"{quoted(column.name)} {DIALECT.type_of(column.type)}" for column in columns)
         self.execute(f"CREATE TEMP TABLE {quoted(table)} ({types}) ON COMMIT DROP")
-        return self._copied(columns, batches, lambda cursor, given: cursor.adbc_ingest(table, given, mode="append", temporary=True))
+        return self._copied(columns, batches, lambda rows: self._server.copy(table, rows, temporary=True))
 
     def fill(self, table: TableName, columns: Sequence[Column], batches: Iterator[pa.RecordBatch]) -> int:
         """Fill the table by COPY."""
-        return self._copied(columns, batches, lambda cursor, given: cursor.adbc_ingest(table.table, given, mode="append", db_schema_name=table.schema))
+        return self._copied(columns, batches, lambda rows: self._server.copy(table.table, rows, db_schema_name=table.schema))
 
-    def _copied(self, columns: Sequence[Column], batches: Iterator[pa.RecordBatch], copy: Callable[[Any, pa.RecordBatchReader], object]) -> int:
+    def _copied(self, columns: Sequence[Column], batches: Iterator[pa.RecordBatch], copy: Callable[[pa.RecordBatchReader], object]) -> int:
         """Send all batches by one COPY. What their maker raises comes out of it unchanged, not as an error of the driver."""
         first = next(batches, None)
         if first is None:
@@ -83,8 +79,8 @@ class PostgresSession(Session):
                     yield _loaded(batch, columns)
                     maker.rows += batch.num_rows
 
-        with translating(self.connection), self._database.cursor() as cursor, maker.raising():
-            copy(cursor, pa.RecordBatchReader.from_batches(_loaded(first, columns).schema, sent()))
+        with maker.raising():
+            copy(pa.RecordBatchReader.from_batches(_loaded(first, columns).schema, sent()))
         return maker.rows
 
     def standing(self, table: TableName) -> Standing:
@@ -109,7 +105,7 @@ class PostgresSession(Session):
 
     def close(self) -> None:
         """End the connection."""
-        self._database.close()
+        self._server.close()
 
 
 @dataclass(slots=True)

@@ -11,11 +11,12 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import pyarrow as pa
 import pytest
 from pyspark import SparkContext
 
@@ -23,6 +24,9 @@ from errata.core.failures import StorageFailed
 from storage import durable
 from storage.durable import Moment
 from storage.engines.base import Engine
+from storage.secrets import Secret
+from storage.sql.connections import Connection
+from storage.sql.tables import Column, session_of
 from tests.support.databases import PASSWORD, Database, connected, postgres
 from tests.support.erasing import holding
 from tests.support.pipelines import Folder, command, standing_in
@@ -161,7 +165,8 @@ def test_a_transaction_that_commits_late_is_found_by_an_overlap_alone(overlap: b
     assert set(live(folder)) == ({(1, 1), (2, 2)} if overlap else {(2, 2)})
 
 
-def test_a_connection_that_is_terminated_is_read_once_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ends", ["pg_terminate_backend", "pg_cancel_backend"])
+def test_what_an_administrator_ends_is_read_once_again(ends: str, tmp_path: Path) -> None:
     folder, database = made(tmp_path, "CREATE TABLE orders (id bigint, v int)", "INSERT INTO orders VALUES (1, 1)")
     ours = f"FROM pg_stat_activity WHERE datname = '{database.name}' AND application_name = 'errata' AND state = 'active'"
     folder.write("errata.toml", database.toml + 'connect_timeout = "5s"\n')
@@ -171,7 +176,7 @@ def test_a_connection_that_is_terminated_is_read_once_again(tmp_path: Path) -> N
         words = [sys.executable, "-m", "errata", "run", str(tmp_path / "pipeline.yaml"), "--engine", "sail"]
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=Path(__file__).parents[3]) as process:
             wait_for(lambda: database.ask(f"SELECT count(*) {ours} AND wait_event_type = 'Lock'") == [(1,)], 60)
-            database.ask(f"SELECT pg_terminate_backend(pid) {ours}")
+            database.ask(f"SELECT {ends}(pid) {ours}")
             cursor.execute("ROLLBACK")
             said = process.communicate(timeout=120)[0]
     assert process.returncode == 0, said
@@ -390,6 +395,24 @@ def test_an_interrupt_cancels_the_statement_at_the_server(tmp_path: Path) -> Non
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == 130
     wait_for(lambda: database.ask(active) == [(0,)], 10)
+
+
+def test_a_signal_within_a_call_of_the_driver_is_not_lost(tmp_path: Path) -> None:
+    database = Database.new("postgresql", tmp_path)
+    came = threading.Event()
+
+    def batches() -> Iterator[pa.RecordBatch]:  # the driver reads them inside its call
+        yield pa.record_batch({"id": [1]})
+        os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, lambda *_: came.set())
+    try:
+        with session_of(Connection("shop", Secret(postgres().address(database.name))), writes=True) as session:
+            session.begin()
+            session.load("given", [Column("id", "int")], batches())
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert came.is_set()
 
 
 @pytest.mark.deep
