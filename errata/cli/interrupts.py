@@ -25,6 +25,10 @@ _POLL: Final = 0.02
 _WAKING: Final = signal.SIGURG
 """A signal that nobody else sends, and that does nothing but end the wait of a system call."""
 _NOBODY: Final = -1
+_END: Final = b"\0"
+"""What is read last: no signal has this number."""
+_written: Final[set[int]] = set()
+"""Where this process writes the numbers of signals: one pipe for each command that is within another."""
 _IMPORTING: Final = "<frozen importlib._bootstrap>"
 
 
@@ -56,13 +60,20 @@ class Interrupts:
         self._raised = True
         raise KeyboardInterrupt
 
-    def watch(self, numbers: int) -> None:
-        """Read the numbers of signals from a pipe, as bytes, until its other end is closed. A signal that a server of this process handles itself is left to it."""
-        while number := os.read(numbers, 1):
+    def watch(self, numbers: int, outer: int) -> None:
+        """Read the numbers of signals from a pipe, as bytes, until a zero. A signal that a server of this process, or a command within this one, handles is left to it.
+
+        Args:
+            numbers: Where they are read.
+            outer: Where they were written before, which gets them too: an event loop around the command, or another command.
+        """
+        while (number := os.read(numbers, 1)) > _END:
             is_ours = signal.getsignal(number[0]) is self
             if is_ours and not self.over:
                 self._comes(number[0])
-        os.close(numbers)
+            if outer != _NOBODY:
+                with contextlib.suppress(OSError):
+                    os.write(outer, number)
 
     def _comes(self, number: int) -> None:
         if not self.came:
@@ -117,9 +128,11 @@ def interruptible(give_up: Callable[[], None]) -> Iterator[Interrupts]:
     sys.unraisablehook = partial(_unless_interrupt, hook)
     try:
         with _watched(handler):
-            yield handler
+            try:
+                yield handler
+            finally:
+                handler.over = True
     finally:
-        handler.over = True
         sys.unraisablehook = hook
         for number, previous in before.items():
             signal.signal(number, previous)
@@ -127,19 +140,33 @@ def interruptible(give_up: Callable[[], None]) -> Iterator[Interrupts]:
 
 @contextlib.contextmanager
 def _watched(handler: Interrupts) -> Iterator[None]:
-    """Let a thread read the numbers of signals as they come, unless an event loop reads them already."""
+    """Let a thread read the numbers of signals as they come."""
     numbers, written = os.pipe()
     os.set_blocking(written, False)
-    before = signal.set_wakeup_fd(written, warn_on_full_buffer=False)
-    if before != _NOBODY:
-        signal.set_wakeup_fd(before)
-    _thread.start_new_thread(handler.watch, (numbers,))
+    outer = signal.set_wakeup_fd(written, warn_on_full_buffer=False)
+    _written.add(written)
+    watching = threading.Thread(target=handler.watch, args=(numbers, outer), daemon=True)
+    watching.start()
     try:
         yield
     finally:
-        if before == _NOBODY:
-            signal.set_wakeup_fd(_NOBODY)
+        if written in _written:
+            _written.remove(written)
+            signal.set_wakeup_fd(outer, warn_on_full_buffer=False)
+            os.write(written, _END)
+            watching.join()
         os.close(written)
+        os.close(numbers)
+
+
+def _forked() -> None:
+    """Let signals of a child process stay there: its pipes are the parent's."""
+    if _written:
+        signal.set_wakeup_fd(_NOBODY)
+        _written.clear()
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 def _unless_interrupt(report: Callable[["sys.UnraisableHookArgs"], object], ignored: "sys.UnraisableHookArgs") -> None:

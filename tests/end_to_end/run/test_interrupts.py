@@ -77,30 +77,59 @@ def test_a_lost_interrupt_is_silent_and_comes_again(capfd: pytest.CaptureFixture
 
 
 BLOCKED = """
-import ctypes, os
+import contextlib, ctypes, os, signal, socket, sys
 from errata.cli import interrupts
 
 interrupts._IMPORT = interrupts._PATIENCE = 0.3
-mutex, library = ctypes.create_string_buffer(256), ctypes.CDLL(None)
-library.pthread_mutex_lock(mutex)
-with interrupts.interruptible(lambda: os._exit(130)):
-    try:
-        print("ready", flush=True)
-        library.pthread_mutex_lock(mutex)
-    finally:  # the interrupt came before the wait
-        library.pthread_mutex_lock(mutex)
+with contextlib.ExitStack() as around:
+    if sys.argv[1] == "command":
+        around.enter_context(interrupts.interruptible(lambda: os._exit(1)))
+    elif sys.argv[1] == "event loop":
+        loop, written = socket.socketpair()
+        written.setblocking(False)
+        signal.set_wakeup_fd(written.fileno())
+    around.enter_context(interrupts.interruptible(lambda: os._exit(130)))
+    ctypes.CDLL(None).system(b"kill -TERM $PPID; exec cat")  # the signal comes while this waits, and no exception ends the wait
 """
 
 
-def test_an_interrupt_ends_a_process_that_a_library_lets_wait_for_ever() -> None:
-    with subprocess.Popen([sys.executable, "-c", BLOCKED], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        process.send_signal(signal.SIGTERM)
+@pytest.mark.parametrize("around", ["nothing", "command", "event loop"])
+def test_an_interrupt_ends_a_process_that_a_library_lets_wait_for_ever(around: str) -> None:
+    with subprocess.Popen([sys.executable, "-c", BLOCKED, around], stdin=subprocess.PIPE) as process:
         try:
             assert process.wait(10) == 130
         finally:
             process.kill()
+
+
+FORKED = """
+import os, signal
+from errata.cli.interrupts import interruptible
+
+told, ready = os.pipe()
+numbers, written = os.pipe()
+os.set_blocking(written, False)
+signal.set_wakeup_fd(written)
+with interruptible(lambda: None) as handler:
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGTERM, lambda *_: os._exit(7))
+        os.write(ready, b"1")
+        while True:
+            signal.pause()
+    os.read(told, 1)
+    os.kill(child, signal.SIGTERM)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    signal.signal(signal.SIGUSR1, lambda *_: None)
+    signal.raise_signal(signal.SIGUSR1)
+    print(os.read(numbers, 1)[0] == signal.SIGUSR1, handler.came)
+print(signal.set_wakeup_fd(-1) == written)
+"""
+
+
+def test_a_signal_to_a_forked_child_stays_there_and_others_reach_the_event_loop_around() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKED], check=True, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "True False\nTrue\n"
 
 
 def test_a_signal_that_somebody_else_handles_is_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
