@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import chain, count
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from changelog.keys.positions import labels_between
 from storage.formats import Range
@@ -97,12 +97,13 @@ class FileRecord:
 
     def json(self) -> dict[str, Any]:
         """The record as the ledger stores it."""
-        return {name: value for name, value in asdict(self).items() if value is not None or name not in ("token", "stamp", "cursor", "tag")}
+        members = ((name, getattr(self, name)) for name in _MEMBERS)  # `asdict` copies each value, and a source may have many files
+        return {name: value for name, value in members if value is not None or name not in ("token", "stamp", "cursor", "tag")}
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> FileRecord:
         """Return a record from the ledger."""
-        known = {field.name: value[field.name] for field in fields(cls) if field.name in value}
+        known = {name: value[name] for name in _MEMBERS if name in value}
         undeclared = tuple((name, type_) for name, type_ in value.get("undeclared", ()))
         return cls(**{**known, "label": tuple(value["label"]), "undeclared": undeclared, "filled": tuple(value.get("filled", ()))})
 
@@ -127,6 +128,10 @@ class FileRecord:
     def new(cls, file: Found, digest: str, label: Label) -> FileRecord:
         """Return the record of a file that is read for the first time."""
         return cls(file.name, file.size, 0, digest, label).read(file)
+
+
+_MEMBERS: Final = tuple(member.name for member in fields(FileRecord))
+"""The names of what the ledger keeps of a file."""
 
 
 @dataclass(frozen=True, slots=True)

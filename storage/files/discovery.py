@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
@@ -27,6 +27,8 @@ from storage.stores.places import ObjectPath, Place, Places
 from storage.uris import is_object
 
 SortBy: TypeAlias = Literal["name", "created", "modified"]
+_Inside: TypeAlias = Callable[[Path, bool], bool]
+"""Whether a file is in a folder, by its path and whether it is a link."""
 _UNITS = {"B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4}
 _LITERAL = re.compile(r"[^*?\[]*")
 _AGES = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -156,19 +158,19 @@ def discover(query: FileQuery, base: Path | Places, *, allow_absolute: bool = Fa
 
 
 def _candidates(query: FileQuery, places: Places, *, confined: bool) -> Iterator[FileStat | None]:
-    root = places.folder
+    root, inside = places.folder, None if not confined else _within(places.folder)
     if query.path is not None:
-        yield _named(query.path, places, confined=confined)
+        yield _named(query.path, places, inside)
     elif query.paths is not None:
-        yield from (_named(path, places, confined=confined) for path in query.paths)
+        yield from (_named(path, places, inside) for path in query.paths)
     elif query.glob is not None and is_object(query.glob):
         yield from _objects(query.glob, places)
     elif query.glob is not None:
         top = Path("/") if query.glob.startswith("/") else root
-        yield from (_stat(top / name, root, confined=confined) for name in _globbed(query.glob.lstrip("/"), top))
+        yield from (_stat(top / name, root, inside) for name in _globbed(query.glob.lstrip("/"), top))
     elif query.regex is not None:
         search = pattern_of(query.regex).search
-        yield from (_stat(root / name, root, confined=confined) for name in _below(root, "", recursive=query.recursive) if search(name))
+        yield from (_stat(root / name, root, inside) for name in _below(root, "", recursive=query.recursive) if search(name))
 
 
 def _objects(pattern: str, places: Places) -> Iterator[FileStat]:
@@ -193,7 +195,7 @@ def _of_object(path: ObjectPath, facts: Facts) -> FileStat:
     return FileStat(path.at(facts.identity, facts.size), str(path), facts.size, moment, moment, facts.identity)
 
 
-def _named(text: str, places: Places, *, confined: bool) -> FileStat | None:
+def _named(text: str, places: Places, inside: _Inside | None) -> FileStat | None:
     path = places / text
     if isinstance(path, ObjectPath):
         facts = path.facts()
@@ -204,20 +206,33 @@ def _named(text: str, places: Places, *, confined: bool) -> FileStat | None:
         raise NothingFound(text, "file not found")
     if not path.is_file():
         raise InputError(text, "not a regular file")
-    return _stat(path, places.folder, confined=confined)
+    return _stat(path, places.folder, inside)
 
 
-def _stat(path: Path, root: Path, *, confined: bool) -> FileStat | None:
-    """The facts of a regular file; None for anything else. Raises PathRefused for a link that leads out of the base folder."""
+def _within(root: Path) -> _Inside:
+    """A function that returns whether a file, which may be a link, is really in a folder. Each folder is looked at once, not for each of its files."""
+    is_in = cache(lambda folder: folder.resolve().is_relative_to(root))
+    return lambda path, is_link: path.resolve().is_relative_to(root) if is_link else is_in(path.parent)
+
+
+def _stat(path: Path, root: Path, inside: _Inside | None) -> FileStat | None:
+    """The facts of a regular file; None for anything else. Raises PathRefused for a link that leads out of the base folder.
+
+    Args:
+        path: The file.
+        root: The base folder, without links.
+        inside: Tells whether the file is in the base folder; None where it need not be.
+    """
     try:
-        facts = path.stat()
+        facts = path.lstat()
+        is_link = stat.S_ISLNK(facts.st_mode)
+        facts = path.stat() if is_link else facts
     except FileNotFoundError:
         return None  # a dangling link, or gone since the folder was read
     if not stat.S_ISREG(facts.st_mode):
         return None
-    inside = path.is_relative_to(root)
-    name = path.relative_to(root).as_posix() if inside else path.as_posix()
-    if confined and not path.resolve().is_relative_to(root):
+    name = path.as_posix().removeprefix(root.as_posix().rstrip("/") + "/")
+    if inside is not None and not inside(path, is_link):
         raise PathRefused(f"path '{name}' is a link that leads out of the pipeline's folder")
     created = int(getattr(facts, "st_birthtime", facts.st_ctime) * 1e9)
     return FileStat(path, name, facts.st_size, facts.st_mtime_ns, created)
@@ -225,14 +240,15 @@ def _stat(path: Path, root: Path, *, confined: bool) -> FileStat | None:
 
 def _filtered(query: FileQuery, files: Sequence[FileStat], now: datetime) -> list[FileStat]:
     excluded = path_matcher(query.exclude)
-    after = time_bound(query.modified_after, now) or datetime.min.replace(tzinfo=UTC)
-    before = time_bound(query.modified_before, now) or datetime.max.replace(tzinfo=UTC)
+    after, before = time_bound(query.modified_after, now), time_bound(query.modified_before, now)
     least = size_bound(query.min_size) or 0
     most = sys.maxsize if query.max_size is None else size_bound(query.max_size) or 0
 
     def keep(file: FileStat) -> bool:
-        changed = datetime.fromtimestamp(file.mtime_ns / 1e9, UTC)
-        return least <= file.size <= most and after <= changed < before
+        return least <= file.size <= most and (after is before is None or in_time(datetime.fromtimestamp(file.mtime_ns / 1e9, UTC)))
+
+    def in_time(changed: datetime) -> bool:
+        return (after is None or after <= changed) and (before is None or changed < before)
 
     return [file for file in files if keep(file) and not excluded(file.name)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Literal
@@ -67,8 +67,7 @@ class Entry:
 
     def digest(self) -> str:
         """Return the SHA-256, in hexadecimal, of the canonical JSON of all members but `hash`."""
-        parts = ((name, value) for name, value in asdict(self).items() if name != "hash")
-        return sha256(b"\n".join(f"{name}=".encode() + _canonical(value) for name, value in parts)).hexdigest()
+        return sha256(b"\n".join(f"{name}=".encode() + _canonical(getattr(self, name)) for name in NAMES if name != "hash")).hexdigest()
 
     @property
     def maintains(self) -> bool:
@@ -133,7 +132,8 @@ def verify_chain(entries: Sequence[Entry]) -> list[ChainFault]:
 
 def row_of(entry: Entry) -> Json:
     """Return an entry as a row of the ledger's table."""
-    return {name: _canonical(value).decode() if name in DOCUMENTS else value for name, value in asdict(entry).items()}
+    members = {name: getattr(entry, name) for name in NAMES}
+    return {name: _canonical(value).decode() if name in DOCUMENTS else value for name, value in members.items()}
 
 
 def entry_of(row: Mapping[str, Any]) -> Entry:
