@@ -92,11 +92,11 @@ def _leads(record: Any, steps: Iterable[str]) -> bool:
 
 
 def _leads_in(fields: Mapping[str, pa.Field], steps: Sequence[str]) -> bool:
-    """Whether a path of keys leads to an Arrow field, or ends early at one of type null."""
+    """Whether a path of keys leads to an Arrow field, into a map, or ends early at a field of type null."""
     if steps[0] not in fields:
         return False
     kind = fields[steps[0]].type
-    if len(steps) == 1 or pa.types.is_null(kind):
+    if len(steps) == 1 or pa.types.is_null(kind) or pa.types.is_map(kind):
         return True
     return pa.types.is_struct(kind) and _leads_in({kind.field(at).name: kind.field(at) for at in range(kind.num_fields)}, steps[1:])
 

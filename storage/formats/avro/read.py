@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from io import BytesIO
 from itertools import islice
 from struct import error as StructError
 from typing import Any
-
-import orjson
 
 from changelog.lazy_imports import pa
 from storage.files.errors import Buffer
@@ -103,7 +102,7 @@ def _records(file: Container, schema: dict[str, Any], blocks: list[Block]) -> It
 
     register(fastavro.read.LOGICAL_READERS)
     sync = bytes(SYNC)
-    head = header({"avro.schema": orjson.dumps(schema), "avro.codec": b"null"}, sync)
+    head = header({"avro.schema": json.dumps(schema).encode(), "avro.codec": b"null"}, sync)
     total = 0
     for block in blocks:
         before = total

@@ -5,11 +5,12 @@ Each logical type has a name of ours in the schema that the library gets, and a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from itertools import count
+from typing import Any, NamedTuple, NoReturn
 from uuid import UUID
 
 from changelog.lazy_imports import pa
@@ -59,6 +60,10 @@ def _moment_of(up: int, down: int = 1) -> Callable[..., datetime | int]:
     return lambda data, _schema=None, _reader=None: moment(data * up // down)
 
 
+def _too_deep(*_given: object) -> NoReturn:
+    raise ValueError(f"it has more than {2 * DEPTH} levels")
+
+
 READERS: Mapping[str, Callable[..., Any]] = {
     "bytes-decimal": decimal_of, "fixed-decimal": decimal_of, "int-date": lambda data, *_: day(data),
     "int-time-millis": _time_of(1000), "long-time-micros": _time_of(1),
@@ -66,6 +71,7 @@ READERS: Mapping[str, Callable[..., Any]] = {
     "long-local-timestamp-millis": _moment_of(1000), "long-local-timestamp-micros": _moment_of(1), "long-local-timestamp-nanos": _moment_of(1, 1000),
     "fixed-uuid": lambda data, *_: str(UUID(bytes=data)), "fixed-duration": duration_of,
     "bytes-text": text_of, "fixed-text": text_of, "string-json": lambda data, *_: JsonText(data), "float-single": lambda data, *_: SingleFloat(data),
+    "boolean-deep": _too_deep,
 }  # fmt: skip
 """Makers of the values of logical types, by type and name."""
 _SIZES = {"uuid": 16, "duration": 12}
@@ -78,90 +84,134 @@ def register(readers: dict[str, Any]) -> None:
         readers[f"{kind}-{_OWN}{logical}"] = make
 
 
+class _At(NamedTuple):
+    """A place in a schema.
+
+    Args:
+        space: the namespace
+        open: the named types around it, of its copy
+        copy: how often types around it refer to themselves
+        level: its depth
+    """
+
+    space: str = ""
+    open: frozenset[str] = frozenset()
+    copy: int = 0
+    level: int = 0
+
+    def inside(self) -> _At:
+        """A place one level below."""
+        return self._replace(level=self.level + 1)
+
+
 @dataclass(slots=True)
 class Prepared:
-    """A schema taken apart."""
+    """A schema taken apart.
 
-    columns: dict[str, pa.DataType] = field(default_factory=dict)
-    """The types of named records, for references."""
-    empty: dict[str, bool] = field(default_factory=dict)
-    """Whether values of a named type take no bytes."""
+    A type that refers to itself is written out level by level, each level once: the library itself would follow values of any depth. A value of too many
+    levels cannot be read.
+    """
+
+    given: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The named types of the file."""
+    made: dict[tuple[str, int], tuple[str, pa.DataType, bool]] = field(default_factory=dict)
+    """What was made of named types by their copies: the name for the library, the column, whether values take no bytes."""
+    names: Iterator[str] = field(default_factory=lambda: map("t{}".format, count()))
+    """Names for the library."""
 
     def record(self, schema: Any) -> tuple[dict[str, Any], pa.Schema, bool]:
         """The schema for the library, the columns, and whether records take no bytes. Raises UnreadableSchema."""
         if not isinstance(schema, dict) or schema.get("type") not in ("record", "error"):
             raise UnreadableSchema("its schema is no record")
-        made, kind, empty = self._of(schema, "", (), top=True)
+        made, kind, empty = self._of(schema, _At(), top=True)
         return made, pa.schema(list(kind)), empty
 
-    def _of(self, schema: Any, space: str, open_: tuple[str, ...], *, top: bool = False) -> tuple[Any, pa.DataType, bool]:
-        if len(open_) > DEPTH:
+    def _of(self, schema: Any, at: _At, *, top: bool = False) -> tuple[Any, pa.DataType, bool]:
+        if at.copy and at.level > 2 * DEPTH:
+            return {"type": "boolean", "logicalType": _OWN + "deep"}, pa.string(), False
+        if not at.copy and at.level > DEPTH:
             raise UnreadableSchema(f"its schema has more than {DEPTH} levels")
         if isinstance(schema, list):
-            return self._union(schema, space, open_, top=top)
+            return self._union(schema, at, top=top)
         if isinstance(schema, str):
-            return self._named(schema, space, open_) if schema not in PRIMITIVE else self._of({"type": schema}, space, open_, top=top)
+            return self._used(_full(schema, at.space), at) if schema not in PRIMITIVE else self._of({"type": schema}, at, top=top)
         if not isinstance(schema, dict) or "type" not in schema:
             raise UnreadableSchema("a part of its schema has no type")
         kind = schema["type"]
         if not isinstance(kind, str) or kind not in PRIMITIVE | _NAMES | {"array", "map"}:
-            return self._of(kind, space, (*open_, ""), top=top)
-        if kind in ("record", "error"):
-            return self._record(schema, space, open_, top=top)
+            return self._of(kind, at.inside(), top=top)
+        if kind in _NAMES:
+            return self._used(self._defined(schema, at.space), at, top=top)
         if kind in ("array", "map"):
-            part = "items" if kind == "array" else "values"
-            inner, _, empty = self._of(schema.get(part), space, (*open_, ""))
-            if empty and kind == "array":
-                raise UnreadableSchema("it has arrays of values without any bytes")
-            return {"type": kind, part: inner}, pa.string(), False
-        return self._scalar(schema, kind, space, top=top)
+            return self._repeated(schema, kind, at.inside())
+        return _scalar(schema, kind, top=top)
 
-    def _union(self, schema: list[Any], space: str, open_: tuple[str, ...], *, top: bool) -> tuple[Any, pa.DataType, bool]:
-        parts = [self._of(one, space, (*open_, ""), top=top and one != schema) for one in schema]
+    def _repeated(self, schema: Mapping[str, Any], kind: str, at: _At) -> tuple[Any, pa.DataType, bool]:
+        """An array or a map."""
+        part = "items" if kind == "array" else "values"
+        inner, _, empty = self._of(schema.get(part), at)
+        if empty and kind == "array":
+            raise UnreadableSchema("it has arrays of values without any bytes")
+        return {"type": kind, part: inner}, pa.string() if kind == "array" else _any_members(), False
+
+    def _union(self, schema: list[Any], at: _At, *, top: bool) -> tuple[Any, pa.DataType, bool]:
+        parts = [self._of(one, at.inside(), top=top and one != schema) for one in schema]
         kinds = [kind for made, kind, _ in parts if made != {"type": "null"}]
         return [made for made, _, _ in parts], kinds[0] if len(kinds) == 1 else pa.string(), False
 
-    def _named(self, name: str, space: str, open_: tuple[str, ...]) -> tuple[Any, pa.DataType, bool]:
-        full = _full(name, space)
-        if full in open_:
-            raise UnreadableSchema(f"its type '{full}' refers to itself")
-        if full not in self.columns:
-            raise UnreadableSchema(f"it has no type '{full}'")
-        return full, self.columns[full], self.empty[full]
+    def _defined(self, schema: Mapping[str, Any], space: str) -> str:
+        """The full name of a type that is defined here, and nowhere else."""
+        name = schema.get("name")
+        if not isinstance(name, str) or not name:
+            raise UnreadableSchema("a type of its schema has no name")
+        full = _full(name, str(schema.get("namespace") or space))
+        if self.given.setdefault(full, schema) is not schema:
+            raise UnreadableSchema(f"it has two types '{full}'")
+        return full
 
-    def _record(self, schema: Mapping[str, Any], space: str, open_: tuple[str, ...], *, top: bool) -> tuple[Any, pa.DataType, bool]:
-        full = self._name(schema, space)
+    def _used(self, full: str, at: _At, *, top: bool = False) -> tuple[Any, pa.DataType, bool]:
+        """A named type at a place: its name where it was made, else what it consists of."""
+        if full not in self.given:
+            raise UnreadableSchema(f"it has no type '{full}'")
+        if full in at.open:
+            at = at._replace(copy=at.copy + 1, open=frozenset())
+        if (full, at.copy) in self.made:
+            return self.made[full, at.copy]
+        schema, name = self.given[full], next(self.names)
+        if schema["type"] in ("record", "error"):
+            made, kind, empty = self._record(schema, at._replace(space=full.rpartition(".")[0], open=at.open | {full}), top=top)
+        else:
+            made, kind, empty = _scalar(schema, schema["type"], top=top)
+        self.made[full, at.copy] = name, kind, empty
+        return {**made, "name": name}, kind, empty
+
+    def _record(self, schema: Mapping[str, Any], at: _At, *, top: bool) -> tuple[dict[str, Any], pa.DataType, bool]:
         fields, made, empty = [], [], True
         given = schema.get("fields")
         for one in given if isinstance(given, list) else ():
             if not isinstance(one, dict) or not isinstance(one.get("name"), str):
                 raise UnreadableSchema("a field of its schema has no name")
-            inner, kind, nothing = self._of(_marked(one), full.rpartition(".")[0], (*open_, full), top=top)
+            inner, kind, nothing = self._of(_marked(one), at.inside(), top=top)
             made.append({"name": one["name"], "type": inner})
             fields.append(pa.field(one["name"], kind))
             empty = empty and nothing
-        self.columns[full], self.empty[full] = pa.struct(fields), empty
-        return {"type": "record", "name": full, "fields": made}, self.columns[full], empty
+        return {"type": "record", "fields": made}, _any_members() if at.copy else pa.struct(fields), empty
 
-    def _scalar(self, schema: Mapping[str, Any], kind: str, space: str, *, top: bool) -> tuple[Any, pa.DataType, bool]:
-        made, size = dict[str, Any](type=kind), schema.get("size")
-        if kind in _NAMES:
-            full = self._name(schema, space)
-            self.columns[full], self.empty[full] = pa.string(), kind == "fixed" and size == 0
-            made |= {"name": full} | ({"symbols": schema.get("symbols")} if kind == "enum" else {"size": size})
-        found = _own_type(schema, kind, top=top)
-        if found is not None:
-            made |= {"logicalType": _OWN + found} | ({"scale": schema.get("scale", 0)} if found == "decimal" else {})
-        return made, pa.string(), kind == "null" or (kind == "fixed" and size == 0)
 
-    def _name(self, schema: Mapping[str, Any], space: str) -> str:
-        name = schema.get("name")
-        if not isinstance(name, str) or not name:
-            raise UnreadableSchema("a type of its schema has no name")
-        full = _full(name, str(schema.get("namespace") or space))
-        if full in self.columns:
-            raise UnreadableSchema(f"it has two types '{full}'")
-        return full
+def _any_members() -> pa.DataType:
+    """The column of values that have members of any name."""
+    return pa.map_(pa.string(), pa.string())
+
+
+def _scalar(schema: Mapping[str, Any], kind: str, *, top: bool) -> tuple[dict[str, Any], pa.DataType, bool]:
+    """A type without parts, an enum or a fixed one, whose name is added."""
+    made, size = dict[str, Any](type=kind), schema.get("size")
+    if kind in _NAMES:
+        made |= {"symbols": schema.get("symbols")} if kind == "enum" else {"size": size}
+    found = _own_type(schema, kind, top=top)
+    if found is not None:
+        made |= {"logicalType": _OWN + found} | ({"scale": schema.get("scale", 0)} if found == "decimal" else {})
+    return made, pa.string(), kind == "null" or (kind == "fixed" and size == 0)
 
 
 def _own_type(schema: Mapping[str, Any], kind: str, *, top: bool) -> str | None:

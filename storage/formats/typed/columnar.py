@@ -92,16 +92,22 @@ def longest_in(values: pa.Array) -> int:
 
 
 def _found(batch: pa.RecordBatch, name: str) -> pa.Array | None:
-    """A column by its name, or the member of a struct by a dotted name."""
+    """A column by its name, or the member of a struct or a map by a dotted name."""
     if name in batch.schema.names:
         return batch.column(name)
     first, *steps = name.split(".")
     values = batch.column(first) if first in batch.schema.names else None
     for step in steps:
-        if values is None or not pa.types.is_struct(values.type) or values.type.get_field_index(step) < 0:
-            return None
-        values = pc.struct_field(values, step)
+        values = None if values is None else _member(values, step)
     return values if steps else None
+
+
+def _member(values: pa.Array, key: str) -> pa.Array | None:
+    """The member of structs, or of maps with keys of text."""
+    kind = values.type
+    if pa.types.is_map(kind):
+        return pc.map_lookup(values, pa.scalar(key, kind.key_type), "last") if pa.types.is_string(kind.key_type) or pa.types.is_large_string(kind.key_type) else None
+    return pc.struct_field(values, key) if pa.types.is_struct(kind) and kind.get_field_index(key) >= 0 else None
 
 
 def coerce_array(values: pa.Array, declared: str, date_formats: Sequence[str] = ()) -> Coerced:

@@ -150,7 +150,7 @@ DEEP = {"type": "record", "name": "R", "fields": [{"name": "id", "type": orjson.
     ("schema", "blocks", "codec", "message"),
     [
         ("string", [], b"null", "no record"),
-        (LIST, [(1, b"\0\0")], b"null", "refers to itself"),
+        (LIST, [(1, b"\0\2" * 200 + b"\0\0")], b"null", "more than 128 levels"),
         (NOTHING, [(1, encoded(2**40))], b"null", "without any bytes"),
         (DEEP, [], b"null", "more than 64 levels"),
         (EMPTY, [(2**40, b"")], b"null", "fewer bytes than records"),
@@ -164,6 +164,24 @@ DEEP = {"type": "record", "name": "R", "fields": [{"name": "id", "type": orjson.
 def test_hostile_schemas_and_blocks(schema, blocks, codec, message):
     with pytest.raises(InputError, match=f"E630: .*{re.escape(message)}"):
         read(raw(schema, blocks, codec), "id:any")
+
+
+def test_members_of_maps_have_dotted_names():
+    data = avro_file({"m": {"type": "map", "values": "int"}, "u": ["null", {"type": "map", "values": {"type": "map", "values": "string"}}]}, [{"m": {"k": 1, "j": 2}, "u": {"a": {"b": "x"}}}, {"m": {}, "u": None}])
+    assert read(data, "m.k:int u.a.b:string", on_unmapped="auto_widen") == [{"m.k": 1, "u.a.b": "x", "m": '{"k":1,"j":2}', "u": '{"a":{"b":"x"}}'}, {"m.k": None, "u.a.b": None, "m": "{}", "u": None}]
+
+
+def test_types_that_refer_to_themselves():
+    def linked(length):
+        return {"id": length, "next": linked(length - 1) if length else None}
+
+    assert read(raw(LIST, [(2, b"\2\2\4\0" + b"\6\0")]), "id:int next:map") == [{"id": 1, "next": '{"id":2,"next":null}'}, {"id": 3, "next": None}]
+    (found,) = read(raw(LIST, [(1, b"".join(bytes([2 * n, 2 if n else 0]) for n in range(60, -1, -1)))]), "id:int next:any")
+    assert (found["id"], orjson.loads(found["next"])) == (60, linked(59))
+    tree = {"type": "record", "name": "N", "fields": [{"name": "v", "type": "int"}, *({"name": side, "type": ["null", "N"]} for side in ("left", "right"))]}
+    data = avro_file({"id": "int", "tree": tree}, [{"id": 1, "tree": {"v": 1, "left": {"v": 2}, "right": {"v": 3, "left": {"v": 4}}}}])
+    (found,) = read(data, "id:int tree.v:int tree.right.left:map")
+    assert (found["tree.v"], orjson.loads(found["tree.right.left"])) == (1, {"v": 4, "left": None, "right": None})
 
 
 @pytest.mark.parametrize("codec", ["deflate", "snappy"])

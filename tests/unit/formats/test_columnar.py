@@ -117,6 +117,15 @@ def test_undeclared_columns_are_added_dropped_or_refused(form):
 
 
 @pytest.mark.parametrize("form", FILES)
+def test_members_of_maps_have_dotted_names(form):
+    maps = pa.array([[("k", {"x": 1}), ("j", {"x": 2})], [], None], pa.map_(pa.string(), pa.struct({"x": pa.int64()})))
+    numbers = pa.array([[(1, 5)]] * 3, pa.map_(pa.int64(), pa.int64()))
+    plan = ReadPlan((Column("m.k.x", "int"), Column("n.k", "int")), on_unmapped="drop")
+    found = records_of(formats.reader(form, {}, plan), FILES[form](pa.table({"m": maps, "n": numbers})))
+    assert [row.data for row in found] == [{"m.k.x": 1, "n.k": None}, {"m.k.x": None, "n.k": None}, {"m.k.x": None, "n.k": None}]
+
+
+@pytest.mark.parametrize("form", FILES)
 def test_what_is_no_such_file_is_an_input_error(form):
     reader = formats.reader(form, {}, ReadPlan((Column("id", "int"),)))
     for data in (b"", b"id\n1\n", FILES[form](pa.table({"id": [1]}))[:-9]):
