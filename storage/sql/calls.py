@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import ExitStack
 from contextvars import copy_context
+from functools import partial
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -28,16 +30,21 @@ def awaited(call: Callable[[], T], cancel: Callable[[], object]) -> T:
     try:
         thread.start()
         answer.exception()
-    except BaseException:
-        if thread.is_alive():
+    finally:
+        if thread.is_alive() and not answer.done():
             cancel()
             thread.join()
-        raise
     return answer.result()
 
 
 def _answer(call: Callable[[], T], answer: Future[T]) -> None:
-    try:
+    with ExitStack() as stack:
+        stack.push(partial(_fail, answer))
         answer.set_result(call())
-    except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
+
+
+def _fail(answer: Future[T], _kind: object, error: BaseException | None, _traceback: object) -> bool:
+    """Give the error to the thread that waits, which raises it. Returns whether there was one."""
+    if error is not None:
         answer.set_exception(error)
+    return error is not None
