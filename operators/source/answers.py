@@ -106,6 +106,7 @@ class Cursor:
     Attributes:
         column: The declared column.
         by_text: Whether values have types of their own (SQLite), so that the stored one is kept.
+        asks_more: Whether an answer may have rows before the floor.
         greatest: The greatest value.
         raw: The greatest value in the form that the database has.
         known: The one of the runs before.
@@ -116,6 +117,7 @@ class Cursor:
     column: str
     overlap: str | int | float | None
     by_text: bool
+    asks_more: bool = False
     greatest: Any = None
     raw: Any = None
     known: Any = None
@@ -124,10 +126,10 @@ class Cursor:
     has_numbers: bool = False
 
     @classmethod
-    def of(cls, source: SourceNode, *, by_text: bool) -> Cursor | None:
+    def of(cls, source: SourceNode, reading: Reading) -> Cursor | None:
         """The cursor of a source; None where it has none."""
         merge = source.config.merge
-        return None if merge.cursor is None else cls(merge.cursor, merge.overlap, by_text)
+        return None if merge.cursor is None else cls(merge.cursor, merge.overlap, reading.connection.kind == "sqlite", reading.asks_more)
 
     def after(self, known: FileRecord | None, ordered: Ordered | None) -> tuple[Any, Any]:
         """The value from which on rows are asked for, as the database compares it and as a typed value; nothing where no epoch knows one. Both are the same value."""
@@ -176,11 +178,11 @@ class Cursor:
         return tuple(_patterns(str(self.raw))), "" if formats else date.fromordinal(since).isoformat()
 
     def asked(self, batch: pa.RecordBatch, values: Values, floor: Any) -> tuple[pa.RecordBatch, Values]:
-        """The rows of a batch that are not before the floor, with their stored values: times of other forms may be."""
-        if not self.by_text or not isinstance(floor, date):
+        """The rows of a batch that are not before the floor, with their stored values. Of SQLite's only times are looked at: `check` has to see numbers among texts."""
+        if floor is None or not self.asks_more or (self.by_text and not isinstance(floor, date)):
             return batch, values
         asked = self._from(batch, floor)
-        return batch.filter(asked), [value for value, good in zip(values, asked.to_pylist(), strict=True) if good]
+        return batch.filter(asked), [value for value, good in zip(values, asked.to_pylist(), strict=True) if good] if self.by_text else values
 
     def _from(self, batch: pa.RecordBatch, floor: Any) -> pa.Array:
         """Which rows lie at or behind a floor, or have no value."""
@@ -215,7 +217,7 @@ class Cursor:
 
 
 def less(value: Any, overlap: str | float | None) -> Any:
-    """A value without an overlap: a duration of a time, a number of a number."""
+    """A value without an overlap: a duration of a time, a number of a number. A decimal is rounded up to its own places: the same values lie behind it."""
     if value is None or not overlap:
         return value
     if isinstance(value, datetime | date):
@@ -224,7 +226,9 @@ def less(value: Any, overlap: str | float | None) -> Any:
             return value - step if isinstance(value, datetime) else (datetime(value.year, value.month, value.day) - step).date()
         except OverflowError:
             return type(value).min
-    return value - (Decimal(str(overlap)) if isinstance(value, Decimal) else int(overlap) if isinstance(value, int) else overlap)
+    if isinstance(value, Decimal):
+        return _DIGITS.subtract(value, Decimal(str(overlap))).quantize(value, ROUND_CEILING, _DIGITS)
+    return value - (int(overlap) if isinstance(value, int) else overlap)
 
 
 def _as_text(value: Any, scale: int | None) -> str:
@@ -300,7 +304,7 @@ def spooled(reading: Reading, source: SourceNode, known: FileRecord | None, spoo
     reader = source.reader().with_undeclared(undeclared)
     wanted = {column.name for column in reader.plan.columns}
     asked = [column for column in columns if column.name in wanted]
-    cursor = Cursor.of(source, by_text=reading.connection.kind == "sqlite")
+    cursor = Cursor.of(source, reading)
     start, floor = (None, None) if cursor is None else _start(cursor, source, known, reading, asked)
     hashed = AnswerHash()
     spool.parent.mkdir(parents=True, exist_ok=True)

@@ -22,8 +22,8 @@ _ABOUT_FILES: Final[dict[str, Any]] = {
 _ABOUT_DATABASES: Final = ("connection", "table", "query", "change_token")
 CURSORS: Final[Mapping[Kind, str]] = {Kind.INT: "number", Kind.DECIMAL: "number", Kind.DATE: "time", Kind.DATE_TIME: "time", Kind.STRING: "text"}
 """Kinds of columns that can be cursors, and what an overlap of them is."""
-_BOUND_TEXTS: Final = ("mysql", "mssql", "oracle")
-"""Kinds whose library binds no values."""
+_COLLATED: Final = {"mysql": "MySQL", "mssql": "SQL Server", "oracle": "Oracle"}
+"""Kinds that compare texts by a collation, which may take two texts for one, or by the language of the session."""
 
 
 def check_no_database(config: SourceConfig, report: Report) -> None:
@@ -77,7 +77,10 @@ def _check_cursor(config: SourceConfig, report: Report, binding: Binding, kind: 
         report("E605", f"there is no column '{merge.cursor}' in the schema", place, binding.problems.similar(merge.cursor, [one.name for one in config.schema_]))
         return
     step = CURSORS.get(column.cxl_type.kind)
-    if step is None or (kind in _BOUND_TEXTS and step == "text"):
+    if step == "text" and kind in _COLLATED:
+        report("E605", f"a text cannot be a cursor: {_COLLATED[kind]} compares texts by a collation", place, "use a column of type int, decimal, date or date_time")
+        return
+    if step is None:
         report("E605", f"a column of type {column.type} cannot be a cursor", place, "use one of type int, decimal, date, date_time or string")
         return
     _check_overlap(config, step, report)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from contextvars import copy_context
-from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar, cast
 
 T = TypeVar("T")
+_PAUSE: Final = 0.1
+"""Seconds of one wait. A signal that comes as the system begins to wait is seen after it; a call that has begun behind a try to cancel it needs another one."""
 
 
 def awaited(call: Callable[[], T], cancel: Callable[[], object]) -> T:
@@ -25,26 +26,28 @@ def awaited(call: Callable[[], T], cancel: Callable[[], object]) -> T:
     """
     if threading.current_thread() is not threading.main_thread():
         return call()
-    answer: Future[T] = Future()
-    thread = threading.Thread(target=copy_context().run, args=(_answer, call, answer), daemon=True)
-    try:
-        thread.start()
-        answer.exception()
-    finally:
-        if thread.is_alive() and not answer.done():
+    begins, given_up, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def make() -> T | None:
+        begins.wait()
+        try:
+            return None if given_up.is_set() else call()
+        finally:
+            ended.set()
+
+    def stop() -> None:
+        if not begins.is_set():
+            given_up.set()
+            begins.set()
+            return
+        while not ended.wait(_PAUSE):
             cancel()
-            thread.join()
-    return answer.result()
 
-
-def _answer(call: Callable[[], T], answer: Future[T]) -> None:
-    with ExitStack() as stack:
-        stack.push(partial(_fail, answer))
-        answer.set_result(call())
-
-
-def _fail(answer: Future[T], _kind: object, error: BaseException | None, _traceback: object) -> bool:
-    """Give the error to the thread that waits, which raises it. Returns whether there was one."""
-    if error is not None:
-        answer.set_exception(error)
-    return error is not None
+    with ThreadPoolExecutor(1) as pool, ExitStack() as unless_it_ends:
+        unless_it_ends.callback(stop)
+        answer = pool.submit(copy_context().run, make)
+        begins.set()
+        while not ended.wait(_PAUSE):
+            pass
+        unless_it_ends.pop_all()
+    return cast("T", answer.result())

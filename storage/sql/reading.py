@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from storage.sql.connections import Connection
 from storage.sql.errors import DatabaseError
@@ -93,7 +93,13 @@ class Ask:
 
 
 class Reading(ABC):
-    """A read transaction of a connection. What is read lies in one moment."""
+    """A read transaction of a connection. What is read lies in one moment.
+
+    Attributes:
+        asks_more: Whether the answer to a bound may have rows before it.
+    """
+
+    asks_more: ClassVar[bool] = False
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection

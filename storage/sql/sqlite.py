@@ -68,6 +68,8 @@ def read(connection: Connection, *, beside_writer: bool = False) -> Reading:
 class SqliteReading(Reading):
     """A read transaction of a SQLite file: `mode=ro`, `query_only`."""
 
+    asks_more = True
+
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
         self._database = opened(connection, "ro")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import random
 import sqlite3
+import sys
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from errata.core.diagnostics import PipelineErrors
@@ -409,8 +411,9 @@ def test_tasks_of_the_engine_read_large_answers(merge: str, tmp_path: Path, monk
     assert not list((tmp_path / ".errata").rglob("*.arrow"))
 
 
-def test_a_cursor_of_decimals_with_an_overlap(tmp_path: Path) -> None:
-    folder = folder_of(tmp_path, "{strategy: append, primary_key: [id], cursor: at, overlap: 0.5}", "{name: at, type: decimal, scale: 1}")
+@pytest.mark.parametrize("overlap", [0.5, 0.55])
+def test_a_cursor_of_decimals_with_an_overlap(overlap: float, tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, f"{{strategy: append, primary_key: [id], cursor: at, overlap: {overlap}}}", "{name: at, type: decimal, scale: 1}")
     execute(folder, "INSERT INTO orders VALUES (1, 1, 1.5), (2, 2, 2.5)")
     folder.run()
     execute(folder, "INSERT INTO orders VALUES (3, 3, 2.0), (4, 4, 1.9), (5, 5, 2.5)")
@@ -450,3 +453,36 @@ def test_names_and_values_cannot_leave_their_place(tmp_path: Path) -> None:
     folder.run()
     assert folder.rows("out/all.csv") == [{"id": "1", "v": "1", "at": "a' OR 1=1; --"}]
     assert len(table(folder)) == 1
+
+
+class Answering:
+    """A double of connectorx: a table without rows."""
+
+    def __init__(self, *types: pa.DataType) -> None:
+        self.types = types
+
+    def read_sql(self, url: str, statement: str, **_: object) -> pa.Table:
+        return pa.table({name: pa.array([], type_) for name, type_ in zip(("id", "v", "at"), self.types, strict=True)})
+
+
+def far(path: Path, merge: str, column: str, answering: Answering, monkeypatch: pytest.MonkeyPatch) -> Folder:
+    """A pipeline over a table of MySQL."""
+    monkeypatch.setattr("storage.sql.connections.find_spec", lambda _: answering)
+    monkeypatch.setitem(sys.modules, "connectorx", answering)
+    folder = folder_of(path, merge, column)
+    folder.write("errata.toml", '[connections.shop]\nurl = "mysql://app@db.example/shop"\n')
+    return folder
+
+
+def test_a_cursor_that_another_database_orders_as_text_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = far(tmp_path, APPEND, "{name: at, type: int}", Answering(pa.int64(), pa.int64(), pa.large_string()), monkeypatch)
+    with pytest.raises(StorageFailed, match=r"E605: the cursor 'at' of shop:orders is declared as int, and the database orders it as large_string"):
+        folder.run()
+
+
+def test_a_text_of_another_database_is_no_cursor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = far(tmp_path, APPEND, "{name: at, type: string}", Answering(), monkeypatch)
+    with pytest.raises(PipelineErrors) as refused:
+        folder.load()
+    [one] = refused.value.diagnostics
+    assert (one.code, one.message, one.help) == ("E605", "a text cannot be a cursor: MySQL compares texts by a collation", "use a column of type int, decimal, date or date_time")

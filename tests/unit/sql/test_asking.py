@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import signal
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from storage.secrets import Secret
@@ -18,18 +20,70 @@ from storage.sql.reading import AnswerColumn, Ask, From
 from storage.sql.sqlite import SqliteReading
 
 
+def other(kind: str) -> OtherReading:
+    return OtherReading(Connection("shop", Secret(f"{kind}://h/d")))
+
+
+@pytest.mark.parametrize(("kind", "name"), [("mysql", "`a``b`"), ("mssql", '"a`b"'), ("oracle", '"a`b"')])
+def test_names_have_the_quotes_of_their_database(kind: str, name: str) -> None:
+    table = "`s`.`t`" if kind == "mysql" else '"s"."t"'
+    asked = other(kind).statement(Ask(TableName("s", "t")), [AnswerColumn("a`b")], From("a`b", "7", "number"))
+    assert asked == f"SELECT {name} FROM {table} errata_answer WHERE {name} >= 7 OR {name} IS NULL"
+
+
+@pytest.mark.parametrize("kind", ["mysql", "mssql", "oracle"])
 @pytest.mark.parametrize(
-    ("kind", "asked"),
+    ("type_", "order", "scale"),
     [
-        ("mysql", "SELECT `a``b` FROM `s`.`t` errata_answer WHERE `a``b` >= 'it''s' OR `a``b` IS NULL"),
-        ("mssql", 'SELECT "a`b" FROM "s"."t" errata_answer WHERE "a`b" >= \'it\'\'s\' OR "a`b" IS NULL'),
-        ("oracle", 'SELECT "a`b" FROM "s"."t" errata_answer WHERE "a`b" >= \'it\'\'s\' OR "a`b" IS NULL'),
+        ("int64", "number", 0), ("uint64", "number", 0), ("decimal128(38, 10)", "number", None), ("float", "float", None), ("double", "float", None),
+        ("date32[day]", "time", None), ("date64[ms]", "time", None), ("timestamp[us]", "time", None), ("timestamp[ns, tz=UTC]", "zoned", None),
+        ("large_string", None, None), ("string", None, None), ("large_binary", None, None), ("bool", None, None), ("time64[us]", None, None), ("null", None, None),
+    ],
+)  # fmt: skip
+def test_numbers_and_times_of_other_databases_are_ordered(kind: str, type_: str, order: str | None, scale: int | None) -> None:
+    found = other(kind).ordered(AnswerColumn("c", type_))
+    assert (None if found is None else (found.bound, found.scale)) == (None if order is None else (order, scale))
+
+
+@pytest.mark.parametrize(
+    ("kind", "type_", "value", "literal"),
+    [
+        ("mysql", "number", "9007199254740993", "9007199254740993"),  # in quotes MySQL compares it as a float, and Oracle reads it by the language
+        ("oracle", "number", "-1.50", "-1.50"),
+        ("mssql", "float", "4194304.0", "4194303.0"),
+        ("mysql", "float", "0", "0.0"),
+        ("mysql", "time", "2026-03-01 12:00:00.123456", "TIMESTAMP '2026-03-01 11:59:59.123456'"),
+        ("mysql", "time", "2026-03-01", "TIMESTAMP '2026-02-28 23:59:59.000000'"),
+        ("mysql", "zoned", "2026-03-01", "TIMESTAMP '2026-02-28 23:59:59.000000'"),
+        ("mssql", "time", "2026-03-01 12:00:00", "CAST('2026-03-01T11:59:59.000000' AS datetime2)"),  # datetime would read it by the language
+        ("mssql", "zoned", "2026-03-01 12:00:00", "CAST('2026-03-01T11:59:59.000000+00:00' AS datetimeoffset)"),
+        ("oracle", "time", "2026-03-01 12:00:00", "TIMESTAMP '2026-03-01 11:59:59.000000'"),  # a text would be read by NLS_DATE_FORMAT
+        ("oracle", "zoned", "2026-03-01 12:00:00", "TIMESTAMP '2026-03-01 11:59:59.000000 +00:00'"),
+        ("oracle", "time", "0001-01-01 00:00:00", "TIMESTAMP '0001-01-01 00:00:00.000000'"),
     ],
 )
-def test_names_have_the_quotes_of_their_database(kind: str, asked: str) -> None:
-    reading = OtherReading(Connection("shop", Secret(f"{kind}://h/d")))
-    column = AnswerColumn("a`b")
-    assert reading.statement(Ask(TableName("s", "t")), [column], From("a`b", "it's")) == asked
+def test_bounds_of_other_databases_are_literals_that_no_session_reads_otherwise(kind: str, type_: str, value: str, literal: str) -> None:
+    assert other(kind).parameter(From("c", value, type_)) == literal
+
+
+class Asked:
+    """A double of connectorx: the statements that are asked, and the answer."""
+
+    def __init__(self, answer: pa.Table) -> None:
+        self.answer = answer
+        self.asked: list[tuple[str, object]] = []
+
+    def read_sql(self, url: str, statement: str, *, return_type: str, pre_execution_query: object) -> pa.Table:
+        self.asked.append((statement, pre_execution_query))
+        return self.answer
+
+
+@pytest.mark.parametrize(("kind", "first"), [("mysql", ["SET time_zone = '+00:00'"]), ("mssql", None), ("oracle", None)])
+def test_columns_have_the_types_of_an_answer_and_mysql_shows_times_of_utc(kind: str, first: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = Asked(pa.table({"id": pa.array([], pa.int64()), "name": pa.array([], pa.large_string())}))
+    monkeypatch.setitem(sys.modules, "connectorx", library)
+    assert other(kind).described(Ask(TableName(None, "t"))) == [AnswerColumn("id", "int64"), AnswerColumn("name", "large_string")]
+    assert [one for _, one in library.asked] == [first]
 
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
