@@ -58,7 +58,7 @@ class Exporter:
             raise StorageFailed(f"output '{node.name}': {error.code}: {error}", help=error.help_text or "") from error
         if clash := writer.clash():
             help_text = "exclude one of them, or map it to another name"
-            raise StorageFailed(f"output '{node.name}': columns '{clash[0]}' and '{clash[1]}' cannot both be written: names nest at their points", help=help_text)
+            raise StorageFailed(f"output '{node.name}': E329: columns '{clash[0]}' and '{clash[1]}' cannot both be written: names nest at their points", help=help_text)
         try:
             with _heard(node.name, self.warn):
                 return self._staged(output, rows, target, writer, shape)

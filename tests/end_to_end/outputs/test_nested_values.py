@@ -109,4 +109,4 @@ def test_undeclared_names_that_cannot_both_nest_end_the_run(tmp_path: Path, opti
     code, _, stderr = command("run", str(tmp_path / "pipeline.yaml"), "--engine", "sail")
     assert code == exit_code, stderr
     assert (tmp_path / "out.ndjson").exists() == (exit_code == 0)
-    assert ("columns 'a' and 'a.b' cannot both be written" in stderr) == (exit_code == 4)
+    assert ("E329: columns 'a' and 'a.b' cannot both be written" in stderr) == (exit_code == 4)
