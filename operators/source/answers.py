@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
@@ -14,7 +13,7 @@ import orjson
 
 from changelog.lazy_imports import pa, pc, pl
 from operators.core.config import microseconds
-from operators.source.cursors import as_text, greatest
+from operators.source.cursors import DIGIT, STORED_TIME, WITH_OFFSET, as_text, greatest, patterns
 from operators.source.databases import CURSORS
 from operators.source.file_changes import FileChanges, FileRecord
 from operators.source.node import SourceNode
@@ -30,11 +29,6 @@ CURSOR: Final = ("config", "merge", "cursor")
 _DIGITS: Final = Context(prec=100)
 _WORD: Final = 1 << 64
 _SEEDS: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
-_STORED_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:(?P<sign>[ T])\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?")
-"""The forms of times in SQLite that follow each other as the texts do."""
-_WITH_OFFSET = re.compile(r"(?P<time>\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)(?P<offset>Z|[+-]\d\d:?\d\d)")
-"""The form of a time with an offset. Where length and offset are the same, times follow each other as the texts do."""
-_DIGIT = re.compile(r"\d")
 _OFFSET_DAYS: Final = 2
 """Days by which the texts of one time may differ: offsets go from -12 to +14 hours."""
 _FORMS: Final = {" ": "with a blank", "T": "with T", "day": "as days", "": "in a form of their own"}
@@ -175,7 +169,7 @@ class Cursor:
         if not self.by_text or not isinstance(floor, date):
             return (), ""
         since = max(floor.toordinal() - _OFFSET_DAYS, 1)
-        return tuple(_patterns(str(self.raw))), "" if formats else date.fromordinal(since).isoformat()
+        return tuple(patterns(str(self.raw))), "" if formats else date.fromordinal(since).isoformat()
 
     def asked(self, batch: pa.RecordBatch, values: Values, floor: Any) -> tuple[pa.RecordBatch, Values]:
         """The rows of a batch that are not before the floor, with their stored values. Of SQLite's only times are looked at: `check` has to see numbers among texts."""
@@ -199,7 +193,7 @@ class Cursor:
         without_overlap = self.forms - {" ", "T", "day"}
         if len(self.forms) > 1 or "" in self.forms or (without_overlap and self.overlap is not None):
             forms = " and ".join(sorted(_FORMS.get(one, f"as {one}") for one in self.forms))
-            example = self.known if isinstance(self.known, str) and _STORED_TIME.fullmatch(self.known) else "2026-03-01 14:30:00"
+            example = self.known if isinstance(self.known, str) and STORED_TIME.fullmatch(self.known) else "2026-03-01 14:30:00"
             message = f"E605: the cursor '{self.column}' of {source} has times {forms}: they do not compare as texts; select them in one form, such as {example}"
             raise InputChanged(message, help="if all times have a new form now, run once with --full-refresh", place=CURSOR)
 
@@ -240,7 +234,7 @@ def _as_text(value: Any, scale: int | None) -> str:
 
 def _as_stored(raw: Any, floor: Any, overlap: Any) -> Any:
     """The floor in the form that the database has for its greatest value. Of the texts of a time it is the shortest, which all the others begin with."""
-    if isinstance(floor, date) and isinstance(raw, str) and (found := _STORED_TIME.fullmatch(raw)):
+    if isinstance(floor, date) and isinstance(raw, str) and (found := STORED_TIME.fullmatch(raw)):
         return _shortest(floor, found["sign"] or " ") if isinstance(floor, datetime) else floor.isoformat()
     if not overlap:
         return raw
@@ -251,21 +245,10 @@ def _as_stored(raw: Any, floor: Any, overlap: Any) -> Any:
 
 def _form(text: str) -> str:
     """The form of a time, empty for one that does not follow others as its text does."""
-    if found := _STORED_TIME.fullmatch(text):
+    if found := STORED_TIME.fullmatch(text):
         return found["sign"] or "day"
-    found = _WITH_OFFSET.fullmatch(text)
-    return _DIGIT.sub("0", found["time"]) + found["offset"] if found else ""
-
-
-def _patterns(text: str) -> Sequence[str]:
-    """The form of a time as patterns of GLOB; none for one without a form."""
-    if found := _WITH_OFFSET.fullmatch(text):
-        return [_DIGIT.sub("[0-9]", found["time"]) + found["offset"]]
-    if found := _STORED_TIME.fullmatch(text):
-        day, minute = "0000-00-00", f"0000-00-00{found['sign']}00:00"
-        forms = [minute, f"{minute}:00", *(f"{minute}:00.{'0' * digits}" for digits in range(1, 7))] if found["sign"] else [day]
-        return [_DIGIT.sub("[0-9]", form) for form in forms]
-    return []
+    found = WITH_OFFSET.fullmatch(text)
+    return DIGIT.sub("0", found["time"]) + found["offset"] if found else ""
 
 
 def _shortest(time: datetime, sign: str) -> str:

@@ -57,7 +57,8 @@ def bind(spec: NodeSpec, binding: Binding) -> SourceNode | None:
     if corrections is None:
         return None
     row = row_type_of(spec.name, config, data, versioned=reader.versioned)
-    node = SourceNode(spec, config, row, reader, programs=programs, fetched=binding.settings.fetched, corrections=corrections)
+    database = binding.settings.connections[config.connection].kind if config.connection is not None else ""
+    node = SourceNode(spec, config, row, reader, programs=programs, fetched=binding.settings.fetched, corrections=corrections, database=database)
     given = binding.settings.given.get(spec.name)
     return node if given is None else _given(node, spec, given, data, binding)
 

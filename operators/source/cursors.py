@@ -1,12 +1,21 @@
-"""The greatest value of a source's cursor, as the ledger keeps it."""
+"""The greatest value of a source's cursor, as the ledger keeps it, and the forms of times that are texts."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
 import orjson
+
+STORED_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:(?P<sign>[ T])\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?")
+"""The forms of times in SQLite that follow each other as the texts do."""
+WITH_OFFSET = re.compile(r"(?P<time>\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)(?P<offset>Z|[+-]\d\d:?\d\d)")
+"""The form of a time with an offset. Where length and offset are the same, times follow each other as the texts do."""
+DIGIT = re.compile(r"\d")
+"""A digit."""
 
 
 def greatest(text: str) -> Any:
@@ -23,3 +32,14 @@ def greatest(text: str) -> Any:
 def as_text(value: Any, raw: Any) -> str:
     """The greatest value as the ledger stores it. `raw`: the database's form of it."""
     return orjson.dumps({"kind": type(value).__name__, "value": str(value) if isinstance(value, Decimal) else value, "raw": raw}).decode()
+
+
+def patterns(text: str) -> Sequence[str]:
+    """The form of a time as patterns of GLOB; none for one without a form."""
+    if found := WITH_OFFSET.fullmatch(text):
+        return [DIGIT.sub("[0-9]", found["time"]) + found["offset"]]
+    if found := STORED_TIME.fullmatch(text):
+        day, minute = "0000-00-00", f"0000-00-00{found['sign']}00:00"
+        forms = [minute, f"{minute}:00", *(f"{minute}:00.{'0' * digits}" for digits in range(1, 7))] if found["sign"] else [day]
+        return [DIGIT.sub("[0-9]", form) for form in forms]
+    return []

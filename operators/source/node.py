@@ -18,6 +18,8 @@ from operators.core.settings import GivenRows, NodeSpec, PipelineSettings
 from operators.corrections.correction import Correction
 from operators.source.cell_corrections import CellCorrections
 from operators.source.config import ScopePath, SourceConfig
+from operators.source.cursors import patterns
+from operators.source.databases import CURSORS
 from operators.source.reading import FileReader
 from operators.source.row_layout import RowShape
 from operators.source.scope_paths import ScopePattern
@@ -25,16 +27,19 @@ from storage import formats
 from storage.formats.base import EventPlan, keys_of
 from storage.formats.envelope import sections_in
 from storage.formats.layouts import load_layout
-from storage.sql.names import TableName, quoted
-from storage.sql.reading import Ask
+from storage.sql.names import TableName
+from storage.sql.reading import Ask, From, shown
 from storage.sql.statements import one_statement
 from storage.stores.places import Place, Places
 from storage.values.decimals import DecimalType, decimal_type
 from storage.values.types import base_type
 
+_USUAL_TIME = "2026-03-01 14:30:00"
+"""The form of times that SQLite's own functions write."""
+
 
 class SourceNode(BoundNode):
-    """A source. Its merge strategy makes its changelog from its files; `shape` describes its rows."""
+    """A source. Its merge strategy makes its changelog from its files; `shape` describes its rows, `database` is the kind of one that it asks."""
 
     kind = "source"
     is_source = True
@@ -42,7 +47,7 @@ class SourceNode(BoundNode):
 
     def __init__(
         self, spec: NodeSpec, config: SourceConfig, output: RowType, reader: Any, *, programs: Mapping[str, Program] | None = None, fetched: Path | None = None,
-        given: GivenRows | None = None, corrections: Sequence[Correction] = (),
+        given: GivenRows | None = None, corrections: Sequence[Correction] = (), database: str = "",
     ) -> None:  # fmt: skip
         fingerprint = config.model_dump(mode="json", exclude=_unread(config))
         _drop_unset(fingerprint)
@@ -69,6 +74,7 @@ class SourceNode(BoundNode):
         self.given = given
         self.first_records: int | None = None
         self.corrections = tuple(corrections)
+        self.database = database
 
     @property
     def versioned(self) -> bool:
@@ -232,11 +238,12 @@ class SourceNode(BoundNode):
 
     @property
     def statement(self) -> str:
-        """The statement that a run asks, in one line; a cursor's value is bound."""
-        start = self.config.merge.cursor
-        name = None if start is None else quoted(self._named(start))
-        rest = "" if name is None else f" WHERE {name} >= ? OR {name} IS NULL"
-        return " ".join(f"{self.ask.whole}{rest}".split())
+        """The statement of a run that goes on from a cursor, in one line; the cursor's value is bound. Times of SQLite have the usual form."""
+        start = None
+        if self.cursor_name is not None:
+            order = CURSORS[next(one for one in self.config.schema_ if one.name == self.config.merge.cursor).cxl_type.kind]
+            start = From(self.cursor_name, 0 if order == "number" else "", forms=tuple(patterns(_USUAL_TIME)) if order == "time" else ())
+        return " ".join(shown(self.database, self.ask, start).split())
 
     def _named(self, column: str) -> str:
         """The name of a declared column in the database."""

@@ -70,7 +70,7 @@ def _trouble(error: Any) -> Trouble:
     return "moment" if kind == "TransactionException" and "onflict" in text else "refused"
 
 
-def read(connection: Connection, *, beside_writer: bool = False) -> Reading:
+def read(connection: Connection) -> Reading:
     """A read transaction of a file. Where this process writes to it later in the run, it is read by itself too."""
     return DuckReading(connection)
 

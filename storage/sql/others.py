@@ -34,7 +34,7 @@ _TIMES: Final = {
 """Literals of a day and a time of UTC, to compare with columns without and with a zone. They do not depend on the session's language, zone and formats."""
 
 
-def read(connection: Connection, *, beside_writer: bool = False) -> Reading:
+def read(connection: Connection) -> Reading:
     """A reader of a server."""
     return OtherReading(connection)
 

@@ -129,7 +129,7 @@ def _plain(text: str) -> str:
     return re.sub(r"(Query was:.*)?\.? ?(Detail|SQLSTATE): .*$", "", text, flags=re.DOTALL)
 
 
-def read(connection: Connection, *, beside_writer: bool = False) -> Reading:
+def read(connection: Connection) -> Reading:
     """A read transaction of a server."""
     return PostgresReading(connection)
 

@@ -151,22 +151,27 @@ class Reading(ABC):
     def statement(self, ask: Ask, columns: Sequence[AnswerColumn], start: From | None = None) -> str:
         """The statement that is asked."""
         text = f"SELECT {', '.join(map(self.expression, columns)) or '1'} FROM {ask.fragment(self.quote)}"
-        if start is None:
-            return text
-        return f"{text} WHERE {self.compared(start)} >= {self.parameter(start)} OR {self.quote(start.column)} IS NULL"
+        return text if start is None else f"{text} WHERE {self.condition(start)}"
+
+    def condition(self, start: From) -> str:
+        """How rows from a bound on are asked for."""
+        return f"{self.compared(start)} >= {self.parameter(start)} OR {self.quote(start.column)} IS NULL"
+
+
+def shown(kind: str, ask: Ask, start: From | None) -> str:
+    """The statement that is asked, as far as no connection is needed: with all columns, and with bounds that are not cast, as the server knows the types."""
+    if start is None:
+        return ask.whole
+    name = quoted(start.column)
+    return f"{ask.whole} WHERE " + (import_module("storage.sql.sqlite").condition(start) if kind == "sqlite" else f"{name} >= ? OR {name} IS NULL")
 
 
 @contextmanager
-def one_moment(connection: Connection, *, beside_writer: bool = False) -> Iterator[Reading]:
-    """A read transaction. Raises DatabaseError after three tries, and ConnectionFault.
-
-    Args:
-        connection: The connection.
-        beside_writer: Whether this process may write to the database later in the run.
-    """
+def one_moment(connection: Connection) -> Iterator[Reading]:
+    """A read transaction. Raises DatabaseError after three tries, and ConnectionFault."""
     connection.require_library()
     module = import_module(f"storage.sql.{_MODULES[connection.kind]}")
-    reading: Reading = tried(lambda: module.read(connection, beside_writer=beside_writer))
+    reading: Reading = tried(lambda: module.read(connection))
     try:
         yield reading
     finally:

@@ -6,16 +6,19 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from storage.sql.connections import Connection
 from storage.sql.errors import DatabaseError, Trouble
+from storage.sql.names import quoted
 from storage.sql.reading import BATCH_ROWS, AnswerColumn, Ask, From, Reading
 
 if TYPE_CHECKING:
     from storage.sql.reading import Values
 
+_BOUND: Final = "? COLLATE BINARY"
+"""A bound value, compared by bytes whatever the column's collation is."""
 _STEPS = 100_000
 """Steps of SQLite's machine between two looks at the clock and at signals."""
 
@@ -60,9 +63,20 @@ def _trouble(error: sqlite3.Error) -> Trouble:
     return "refused"
 
 
-def read(connection: Connection, *, beside_writer: bool = False) -> Reading:
+def read(connection: Connection) -> Reading:
     """A read transaction of a file."""
     return SqliteReading(connection)
+
+
+def condition(start: From) -> str:
+    """How rows from a bound on are asked for. Texts compare by their bytes. A text has all numbers before it, and may have later times of other forms before it: both are asked for too."""
+    name = quoted(start.column)
+    text = f"{name} >= {_BOUND} OR {name} IS NULL"
+    if not isinstance(start.value, str):
+        return text
+    known = " OR ".join([f"{name} GLOB ?"] * len(start.forms))
+    others = f" OR ({name} >= {_BOUND} AND {name} < {_BOUND} AND NOT ({known}))" if start.forms else ""
+    return f"{text} OR {name} < ''{others}"
 
 
 class SqliteReading(Reading):
@@ -116,23 +130,13 @@ class SqliteReading(Reading):
             row = self._execute(statement).fetchone()
         return repr(row)
 
-    def parameter(self, start: From) -> str:
-        """The bound value. Texts compare by their bytes, whatever the column's collation is."""
-        return "? COLLATE BINARY"
-
     def bound(self, start: From) -> Sequence[Any]:
         """The bound, and the place and the forms that tell texts of other forms."""
         return [start.value, start.since, start.value, *start.forms] if start.forms else [start.value]
 
-    def statement(self, ask: Ask, columns: Sequence[AnswerColumn], start: From | None = None) -> str:
-        """A bound that is a text has all numbers before it, and may have later times of other forms before it: both are asked for too."""
-        text = super().statement(ask, columns, start)
-        if start is None or not isinstance(start.value, str):
-            return text
-        name, bound = self.quote(start.column), self.parameter(start)
-        known = " OR ".join([f"{name} GLOB ?"] * len(start.forms))
-        others = f" OR ({name} >= {bound} AND {name} < {bound} AND NOT ({known}))" if start.forms else ""
-        return f"{text} OR {name} < ''{others}"
+    def condition(self, start: From) -> str:
+        """How rows from a bound on are asked for."""
+        return condition(start)
 
     def run(self, statement: str, parameters: Sequence[Any], columns: Sequence[AnswerColumn]) -> Iterator[Mapping[str, Values]]:
         """The values of each column, each by its own storage class."""

@@ -17,6 +17,7 @@ import pytest
 from errata.core.diagnostics import PipelineErrors
 from errata.core.failures import StorageFailed
 from storage.files.discovery import content_hash
+from storage.sql.sqlite import SqliteReading
 from tests.support.pipelines import Folder, command, standing_in
 
 PIPELINE = """\
@@ -453,6 +454,30 @@ def test_names_and_values_cannot_leave_their_place(tmp_path: Path) -> None:
     folder.run()
     assert folder.rows("out/all.csv") == [{"id": "1", "v": "1", "at": "a' OR 1=1; --"}]
     assert len(table(folder)) == 1
+
+
+@pytest.mark.parametrize(
+    ("type_", "values"), [("int", "0, 1"), ("decimal, scale: 1", "1.5, 2.5"), ("string", "'a', 'b'"), ("date_time", "'2026-03-01 08:00:00', '2026-03-01 09:00:00'")]
+)
+def test_explain_shows_the_conditions_that_a_run_asks(type_: str, values: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but the selected columns is the same."""
+    folder = folder_of(tmp_path, APPEND, f"{{name: at, type: {type_}}}")
+    execute(folder, *(f"INSERT INTO orders VALUES (1, 1, {value})" for value in values.split(", ")))
+    folder.run()
+    asked: list[str] = []
+    execute(folder, "INSERT INTO orders SELECT 2, 2, max(at) FROM orders")
+    run = SqliteReading.run
+
+    def noted(reading: SqliteReading, statement: str, *given: Any) -> Any:
+        asked.append(statement)
+        return run(reading, statement, *given)
+
+    monkeypatch.setattr(SqliteReading, "run", noted)
+    folder.run()
+    with standing_in(folder.path):
+        _, explained, _ = command("explain", "pipeline.yaml")
+    [statement] = asked
+    assert "asked by SELECT * FROM" + statement.partition(" FROM")[2] in explained
 
 
 class Answering:
