@@ -259,11 +259,12 @@ def test_readers_see_whole_outputs_and_no_upload_stays_open(lake: Lake) -> None:
 
 @pytest.mark.deep
 def test_a_process_that_is_killed_at_a_part_leaves_the_old_output(lake: Lake) -> None:
-    large = "id,amount\n" + "".join(f"{number},{10**18 + number}\n" for number in range(320_000))
+    large = "id,amount\n" + "".join(f"{number},{10**18 + number}\n" for number in range(1_000_000))
+    assert len(large) > 3 * client.PART_BYTES
     lake.run()
     lake.bucket.put("in/a.csv", large)
     words = [sys.executable, "-m", "errata", "run", str(lake.folder.path / "pipeline.yaml"), "--engine", "sail"]
-    for part in ("PUT partNumber=2", "POST uploadId"):
+    for part in ("PUT partNumber=1", "PUT partNumber=2", "PUT partNumber=3", "PUT partNumber=4", "POST uploadId"):
         method, query = part.split()
         reached: list[str] = []
 

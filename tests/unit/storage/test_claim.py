@@ -109,11 +109,12 @@ def test_forgetting_the_state_does_not_open_the_claim(state: State) -> None:
 
 
 class Clock:
-    """The clocks of a store and of this machine, which tests move."""
+    """The clocks of a store and of this machine, which tests move. `ahead`: seconds by which the store's is ahead of the true time."""
 
-    def __init__(self) -> None:
+    def __init__(self, ahead: float = 0.0) -> None:
         self.now = 1_000_000.0
         self.bucket = BucketInMemory.new()
+        self.bucket.shift[0] = ahead
 
     def __call__(self) -> float:
         return self.now
@@ -133,9 +134,12 @@ class Clock:
 ELSEWHERE, MINE = Owner("elsewhere", 1, 0.0, "theirs"), Owner.this_process("mine")
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
+DAY = 86_400.0
+
+
+@pytest.fixture(params=[0.0, DAY, -DAY], ids=["true", "a day ahead", "a day behind"])
+def clock(request: pytest.FixtureRequest) -> Clock:
+    return Clock(request.param)
 
 
 def test_a_lease_is_exclusive_and_free_after_its_end(clock: Clock) -> None:
