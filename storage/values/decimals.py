@@ -14,6 +14,7 @@ from math import isfinite
 from typing import Any, Final, NamedTuple
 
 from changelog.lazy_imports import pa, pc, pl
+from storage.values.text import float_text
 
 DIGITS: Final = 38
 """The digits of the largest decimal."""
@@ -148,8 +149,8 @@ def converted(values: pa.Array, kind: DecimalType) -> pa.Array:
         return _within(values.cast(wanted), kind)
     if pa.types.is_integer(values.type) and kind.scale <= DIGITS - 20:
         return _within(values.cast(pa.string()).cast(wanted), kind)
-    if pa.types.is_floating(values.type) and not pa.types.is_float64(values.type):
-        return _values([None if cell is None else unscaled(cell, kind) for cell in values.cast(pa.string()).to_pylist()], kind)
+    if pa.types.is_floating(values.type):
+        return parsed(float_text(values) if pa.types.is_float64(values.type) else values.cast(pa.string()), kind)
     return pa.array([of_value(value, kind) for value in values.to_pylist()], wanted)
 
 

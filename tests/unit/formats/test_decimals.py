@@ -153,3 +153,10 @@ def test_implied_decimals_are_written(value: str | None, expected: str) -> None:
     plan = formats.WritePlan((Column("a", "decimal(38,2)"),), layout=LAYOUT)
     batch = pa.record_batch([pa.array([None if value is None else Decimal(value)], pa.decimal128(38, 2))], ["a"])
     assert formats.writer("fixed_width", {}, plan).render(batch).decode() == expected + "\n"
+
+
+@given(st.lists(st.floats() | st.integers(-(10**6), 10**6).map(lambda n: n / 100) | st.none(), max_size=8), kinds)
+@examples(100)
+def test_floats_are_read_by_their_shortest_digits(values: list[float | None], kind: DecimalType) -> None:
+    wanted = [None if value is None else meant(repr(value), kind) for value in values]
+    assert converted(pa.array(values, pa.float64()), kind).to_pylist() == wanted
