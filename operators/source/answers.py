@@ -13,7 +13,7 @@ import orjson
 
 from changelog.lazy_imports import pa, pc, pl
 from operators.core.config import microseconds
-from operators.source.cursors import DIGIT, STORED_TIME, WITH_OFFSET, as_text, greatest, patterns
+from operators.source.cursors import STORED_TIME, USUAL_TIME, as_text, form, greatest, patterns
 from operators.source.databases import CURSORS
 from operators.source.file_changes import FileChanges, FileRecord
 from operators.source.node import SourceNode
@@ -162,7 +162,7 @@ class Cursor:
             self.has_texts |= any(isinstance(value, str) for value in read)
 
     def _note_forms(self, values: Iterable[Any]) -> None:
-        self.forms.update(_form(value) if isinstance(value, str) else "" for value in values)
+        self.forms.update(form(value) if isinstance(value, str) else "" for value in values)
 
     def forms_asked(self, floor: Any, formats: Sequence[str]) -> tuple[tuple[str, ...], str]:
         """The forms of texts that compare with the greatest one as times do, and the least text where others are looked for. `formats`: the formats of times that are read beside ISO."""
@@ -193,7 +193,7 @@ class Cursor:
         without_overlap = self.forms - {" ", "T", "day"}
         if len(self.forms) > 1 or "" in self.forms or (without_overlap and self.overlap is not None):
             forms = " and ".join(sorted(_FORMS.get(one, f"as {one}") for one in self.forms))
-            example = self.known if isinstance(self.known, str) and STORED_TIME.fullmatch(self.known) else "2026-03-01 14:30:00"
+            example = self.known if isinstance(self.known, str) and STORED_TIME.fullmatch(self.known) else USUAL_TIME
             message = f"E605: the cursor '{self.column}' of {source} has times {forms}: they do not compare as texts; select them in one form, such as {example}"
             raise InputChanged(message, help="if all times have a new form now, run once with --full-refresh", place=CURSOR)
 
@@ -241,14 +241,6 @@ def _as_stored(raw: Any, floor: Any, overlap: Any) -> Any:
     if isinstance(floor, Decimal) and not isinstance(raw, str):
         return int(floor) if floor == floor.to_integral_value() else float(floor)
     return str(floor) if isinstance(raw, str) else floor
-
-
-def _form(text: str) -> str:
-    """The form of a time, empty for one that does not follow others as its text does."""
-    if found := STORED_TIME.fullmatch(text):
-        return found["sign"] or "day"
-    found = WITH_OFFSET.fullmatch(text)
-    return DIGIT.sub("0", found["time"]) + found["offset"] if found else ""
 
 
 def _shortest(time: datetime, sign: str) -> str:

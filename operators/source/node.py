@@ -18,7 +18,7 @@ from operators.core.settings import GivenRows, NodeSpec, PipelineSettings
 from operators.corrections.correction import Correction
 from operators.source.cell_corrections import CellCorrections
 from operators.source.config import ScopePath, SourceConfig
-from operators.source.cursors import patterns
+from operators.source.cursors import USUAL_TIME, patterns
 from operators.source.databases import CURSORS
 from operators.source.reading import FileReader
 from operators.source.row_layout import RowShape
@@ -33,9 +33,6 @@ from storage.sql.statements import one_statement
 from storage.stores.places import Place, Places
 from storage.values.decimals import DecimalType, decimal_type
 from storage.values.types import base_type
-
-_USUAL_TIME = "2026-03-01 14:30:00"
-"""The form of times that SQLite's own functions write."""
 
 
 class SourceNode(BoundNode):
@@ -242,7 +239,7 @@ class SourceNode(BoundNode):
         start = None
         if self.cursor_name is not None:
             order = CURSORS[next(one for one in self.config.schema_ if one.name == self.config.merge.cursor).cxl_type.kind]
-            start = From(self.cursor_name, 0 if order == "number" else "", forms=tuple(patterns(_USUAL_TIME)) if order == "time" else ())
+            start = From(self.cursor_name, 0 if order == "number" else "", forms=tuple(patterns(USUAL_TIME)) if order == "time" else ())
         return " ".join(shown(self.database, self.ask, start).split())
 
     def _named(self, column: str) -> str:

@@ -158,7 +158,7 @@ def discover(query: FileQuery, base: Path | Places, *, allow_absolute: bool = Fa
 
 
 def _candidates(query: FileQuery, places: Places, *, confined: bool) -> Iterator[FileStat | None]:
-    root, inside = places.folder, None if not confined else _within(places.folder)
+    root, inside = places.folder, _within(places.folder) if confined else None
     if query.path is not None:
         yield _named(query.path, places, inside)
     elif query.paths is not None:
@@ -240,15 +240,14 @@ def _stat(path: Path, root: Path, inside: _Inside | None) -> FileStat | None:
 
 def _filtered(query: FileQuery, files: Sequence[FileStat], now: datetime) -> list[FileStat]:
     excluded = path_matcher(query.exclude)
-    after, before = time_bound(query.modified_after, now), time_bound(query.modified_before, now)
+    after = time_bound(query.modified_after, now) or datetime.min.replace(tzinfo=UTC)
+    before = time_bound(query.modified_before, now) or datetime.max.replace(tzinfo=UTC)
     least = size_bound(query.min_size) or 0
     most = sys.maxsize if query.max_size is None else size_bound(query.max_size) or 0
 
     def keep(file: FileStat) -> bool:
-        return least <= file.size <= most and (after is before is None or in_time(datetime.fromtimestamp(file.mtime_ns / 1e9, UTC)))
-
-    def in_time(changed: datetime) -> bool:
-        return (after is None or after <= changed) and (before is None or changed < before)
+        changed = datetime.fromtimestamp(file.mtime_ns / 1e9, UTC)
+        return least <= file.size <= most and after <= changed < before
 
     return [file for file in files if keep(file) and not excluded(file.name)]
 

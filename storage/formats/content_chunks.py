@@ -1,8 +1,8 @@
 """Chunks of large files: runs of some hundred records, each known by a hash of its bytes.
 
 Of a file whose last version is known, the known chunks are looked for where they follow each other, and then where they went: behind a change, a known
-chunk goes on a few lines from where it was, or where a record begins with the bytes that the chunk begins with, and the hash of the chunk is right. What lies between is cut into new chunks. So
-two versions of a file have the same chunks except where they differ, whatever was inserted or deleted.
+chunk goes on a few lines from where it was, or where a record begins with the bytes that the chunk begins with. The hash of the chunk proves it. What lies
+between is cut into new chunks. So two versions of a file have the same chunks except where they differ, whatever was inserted or deleted.
 """
 
 from __future__ import annotations
@@ -325,7 +325,7 @@ class _Walk:
     def _near(self, number: int) -> int | None:
         """Look for the next known chunks a few lines from where they were, and add what is new before. Return the number of the one found; None where none was.
 
-        This finds what most changes leave, and takes a hundredth of the time of `_new_chunks`, which has to find all records first.
+        Most changes leave one there. `_new_chunks` has to find all records first, which takes longer.
 
         Args:
             number: the known chunk that is not here
@@ -415,7 +415,7 @@ class _Walk:
         return 0, -1
 
     def _cut(self) -> None:
-        """Cut what is new into chunks, and set the bounds of all chunks. Raises _GivenUp for a chunk that is too large."""
+        """Cut what is new into chunks, and set the bounds of all chunks. Raises _GivenUp where it cannot be cut, and for a chunk that is too large."""
         sizes, records, new = list[int](), list[int](), self._bounds_of_new()
         for part in self._parts:
             if isinstance(part, _Met):
@@ -442,14 +442,14 @@ class _Walk:
     def _bounds_of_new(self) -> Iterator[Positions]:
         """Where the records of each new part begin, and the last one ends. They are looked for in many parts at once. Raises _GivenUp."""
         parts = [part for part in self._parts if isinstance(part, _New)]
-        open_ones = [part for part in parts if part.bounds is None]
-        group = np.cumsum([part.end - part.start for part in open_ones]) // CHUNK_BYTES
-        groups = np.split(np.arange(len(open_ones)), np.flatnonzero(np.diff(group)) + 1)
-        found = (bounds for numbers in groups for bounds in self._bounds_within([open_ones[number] for number in numbers.tolist()]))
+        uncut = [part for part in parts if part.bounds is None]
+        filled = np.cumsum([part.end - part.start for part in uncut]) // CHUNK_BYTES
+        groups = np.split(np.arange(len(uncut)), np.flatnonzero(np.diff(filled)) + 1)
+        found = (bounds for numbers in groups for bounds in self._bounds_within([uncut[number] for number in numbers.tolist()]))
         return (next(found) if part.bounds is None else part.bounds for part in parts)
 
     def _bounds_within(self, parts: Sequence[_New]) -> Iterator[Positions]:
-        """Where the records of some parts begin, and the last one ends. Raises _GivenUp where no record begins at the end of one: the known chunk there is inside quotes."""
+        """Where the records of each part begin, and the last one ends. Raises _GivenUp where a known chunk behind a part is inside quotes."""
         last = parts[-1].end
         texts = [*(self.view[part.start : part.end] for part in parts), self.view[last : last + 1]]
         begins = np.cumsum([1, *map(len, texts[:-1])])

@@ -57,13 +57,13 @@ class Server:
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> int:
         """Execute a statement; the number of rows that it touched. Raises DatabaseError."""
         with self._cursor() as cursor:
-            self._awaited(lambda: cursor.execute(statement, parameters=tuple(map(str, parameters)) or None))
+            self._awaited(lambda: _asked(cursor, statement, parameters))
             return int(cursor.rowcount)
 
     def fetched(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """The rows of a small answer. Raises DatabaseError."""
         with self._cursor() as cursor:
-            return self._awaited(lambda: cursor.execute(statement, parameters=tuple(map(str, parameters)) or None).fetchall())
+            return self._awaited(lambda: _asked(cursor, statement, parameters).fetchall())
 
     def described(self, statement: str) -> pa.Schema:
         """The columns of an answer, without asking for it. Raises DatabaseError."""
@@ -73,7 +73,7 @@ class Server:
     def batches(self, statement: str, parameters: Sequence[Any] = ()) -> Iterator[pa.RecordBatch]:
         """The batches of an answer while the server sends them. Raises DatabaseError."""
         with self._cursor() as cursor:
-            reader = self._awaited(lambda: cursor.execute(statement, parameters=tuple(map(str, parameters)) or None).fetch_record_batch())
+            reader = self._awaited(lambda: _asked(cursor, statement, parameters).fetch_record_batch())
             while (batch := self._awaited(lambda: next(reader, None))) is not None:
                 yield batch
 
@@ -93,6 +93,11 @@ class Server:
 
     def _awaited(self, call: Callable[[], T]) -> T:
         return awaited(call, self._database.adbc_cancel)
+
+
+def _asked(cursor: Any, statement: str, parameters: Sequence[Any]) -> Any:
+    """The cursor with the answer to a statement. All parameters are bound as texts."""
+    return cursor.execute(statement, parameters=tuple(map(str, parameters)) or None)
 
 
 @contextmanager

@@ -265,17 +265,17 @@ def _days(text: str) -> float | int | str | None:
 def _filled(columns: dict[int, list[Any]], areas: Iterable[Area], height: int, name: str) -> int:
     """Give merged cells the value of their upper left one. Returns how many rows there are then. Raises InputError (E621)."""
     found = [(area, columns[area.left][area.top]) for area in areas if area.left in columns and area.top < height and columns[area.left][area.top] is not None]
-    rows = max((area.bottom + 1 for area, _ in found), default=0)
+    rows = max([height, *(area.bottom + 1 for area, _ in found)])
     wide = columns.keys() | {column for area, _ in found for column in range(area.left, area.right + 1)}
-    if max(rows, height) * len(wide) > MOST_CELLS:
+    if rows * len(wide) > MOST_CELLS:
         raise damaged(name, f"merged cells make a rectangle of more than {MOST_CELLS:,}: read them with merged: first, or part them")
     for column in wide:
         values = columns.setdefault(column, [])
-        values.extend([None] * (max(rows, height) - len(values)))
+        values.extend([None] * (rows - len(values)))
     for area, value in found:
         for column in range(area.left, area.right + 1):
             columns[column][area.top : area.bottom + 1] = [value] * (area.bottom + 1 - area.top)
-    return max(rows, height)
+    return rows
 
 
 def read_records(options: XlsxReadOptions, plan: ReadPlan, data: Buffer, name: str) -> Iterator[pa.RecordBatch]:
