@@ -56,6 +56,8 @@ ROOM = 16
 LOOK_SECONDS = 0.005
 LOOKS = 24_000
 """How often the server's end of a connection is looked for: two minutes. A clock would also count the time that a machine was paused."""
+LOOKS_OF_A_TRY = 200
+"""After how many looks a channel is asked to connect again: one second. A channel that lost its connection waits until it is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,23 +96,26 @@ class PrivatePort:
         """Connect a channel of this process. Raises EngineUnavailable where that takes too long, or where somebody else connected."""
         from grpc import ChannelConnectivity
 
-        ready = threading.Event()
+        changed = threading.Event()
 
-        def changed(state: ChannelConnectivity) -> None:
+        def ready(state: ChannelConnectivity) -> None:
             if state is ChannelConnectivity.READY:
-                ready.set()
+                changed.set()
 
         with self._lock:
             _filter(self._listener, NO_DATA)
-            channel.subscribe(changed, try_to_connect=True)
             try:
-                for _ in range(LOOKS):
+                for look in range(LOOKS):
+                    if look % LOOKS_OF_A_TRY == 0:
+                        channel.unsubscribe(ready)
+                        channel.subscribe(ready, try_to_connect=True)
                     if self._admitted():
                         return
-                    ready.wait(LOOK_SECONDS)
+                    if changed.wait(LOOK_SECONDS):
+                        changed.clear()
                 raise EngineUnavailable.silent()
             finally:
-                channel.unsubscribe(changed)
+                channel.unsubscribe(ready)
                 _filter(self._listener, NOTHING)
 
     def close(self) -> None:
@@ -121,9 +126,8 @@ class PrivatePort:
 
     def _admitted(self) -> bool:
         """Admit connections of this process, and return whether there was one. Closes all others. Raises EngineUnavailable where one of them was heard."""
-        ends = list(_ends())
-        ours = {end.here for end in ends if end.there == self._address}
-        accepted = [end for end in ends if end.here == self._address]
+        accepted = self._accepted()
+        ours = {end.here for end in _ends() if end.there == self._address} if accepted else set()  # looked for last: it was connected before it was accepted
         for stranger in [end for end in accepted if end.there not in ours]:
             _hang_up(stranger)
             if not stranger.filtered:
@@ -135,7 +139,7 @@ class PrivatePort:
         return bool(admitted)
 
     def _accepted(self) -> list[_End]:
-        """Return the server's ends of all connections."""
+        """Return the server's ends of all connections that it has accepted."""
         return [end for end in _ends() if end.here == self._address]
 
     def _waiting(self) -> int:

@@ -3,6 +3,7 @@
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -10,6 +11,7 @@ import pytest
 from pysail.spark import SparkConnectServer
 
 from storage.engines import EngineChoice, engine
+from storage.engines import private_port
 from storage.engines import sail as sail_engine
 from storage.engines.connect import OWN
 from storage.engines.private_port import PrivatePort, files_to_come, filters_work
@@ -85,6 +87,57 @@ def test_a_connection_during_the_start_is_not_heard_and_closed(server: SparkConn
     output = early.communicate()[0]
     assert "heard" not in output
     assert early.returncode
+
+
+def test_an_own_connection_that_is_accepted_during_a_look_is_no_stranger(server: SparkConnectServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.start(background=True)
+    port = PrivatePort(server.listening_address, range(0))
+    listed = private_port._files
+
+    def while_looked_at() -> Iterator[int]:
+        """The client's end is looked at before it is connected, the server's end after it was accepted."""
+        monkeypatch.setattr(private_port, "_files", listed)
+        before = {client.fileno(), *listed()}
+        yield from before
+        client.connect(server.listening_address)
+        while not (accepted := [end.file for end in port._accepted()]):
+            pass
+        yield from accepted
+
+    with closing(port), socket.socket() as client:
+        monkeypatch.setattr(private_port, "_files", while_looked_at)
+        assert port._admitted()
+        client.settimeout(30)
+        client.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes.fromhex("000000040000000000"))
+        received = b""
+        while bytes.fromhex("000000040100000000") not in received:  # our settings were heard
+            received += client.recv(4096)
+
+
+def test_a_connection_that_is_lost_is_made_again(server: SparkConnectServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    import grpc
+
+    server.start(background=True)
+    before = set(threading.enumerate())
+    with closing(PrivatePort(server.listening_address, range(0))) as port, grpc.insecure_channel("{}:{}".format(*server.listening_address), OWN) as channel:
+        admitted, seen = PrivatePort._admitted, []
+        channel.subscribe(seen.append)
+
+        def lost_once(one: PrivatePort) -> bool:
+            if grpc.ChannelConnectivity.READY not in seen:
+                return False
+            for end in one._accepted():
+                private_port._hang_up(end)
+            monkeypatch.setattr(PrivatePort, "_admitted", admitted)
+            return False
+
+        monkeypatch.setattr(PrivatePort, "_admitted", lost_once)
+        port.connect(channel)
+        grpc.channel_ready_future(channel).result(timeout=30)
+        assert seen.count(grpc.ChannelConnectivity.READY) == 2
+        channel.unsubscribe(seen.append)
+        for thread in set(threading.enumerate()) - before:
+            thread.join()  # the channel's own, which must not outlive it
 
 
 def test_a_connection_before_the_port_was_closed_ends_the_start(server: SparkConnectServer) -> None:
