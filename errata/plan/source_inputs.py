@@ -7,17 +7,25 @@ from functools import cache
 from pathlib import Path
 from typing import cast
 
+from errata.core.diagnostics import PipelineErrors
 from errata.core.failures import StorageFailed
 from errata.plan.plan import Node, Plan
 from operators.source.node import SourceNode
-from storage.files.discovery import FileQuery, FileStat, discover
+from storage.files.discovery import FileQuery, FileStat, PathRefused, discover
 from storage.formats import FormatError
 from storage.process_folders import temporary_folder
 from storage.state.location import State
 
+_WAY_IN = "name it in `exclude`, or permit it with --allow-absolute-paths"
+
 
 def discovered(node: Node, plan: Plan) -> Sequence[FileStat]:
-    """The files of a source in order, none of a table. Raises StorageFailed where they are not there."""
+    """The files of a source in order, none of a table.
+
+    Raises:
+        StorageFailed: They are not there.
+        PipelineErrors: A link leads out of the pipeline's folder (E232).
+    """
     operator = cast("SourceNode", node.operator)
     if operator.versioned or operator.config.asks:
         return ()
@@ -34,6 +42,9 @@ def discovered(node: Node, plan: Plan) -> Sequence[FileStat]:
     )  # fmt: skip
     try:
         return discover(query, plan.settings.places, allow_absolute=plan.settings.allow_absolute_paths)
+    except PathRefused as error:
+        place = (*node.spec.path, "config", *config.matchers())
+        raise PipelineErrors([node.spec.document.error(place, "E232", f"source '{node.name}': {error}", help=_WAY_IN)]) from error
     except FormatError as error:
         raise StorageFailed(f"source '{node.name}': {error}", file=config.path or "") from error
 

@@ -1,11 +1,12 @@
 """Discovery of the files of a source.
 
 Paths and patterns are relative to a base folder. A pattern that is absolute, starts with `~`, contains NUL or has a `..` step is refused before any folder
-is read (`PathRefused`, exit 1). A file whose real path is outside the base is refused when it is found. Only regular files are read.
+is read (`PathRefused`, exit 1). A file that matches and whose real path is outside the base is refused. Only regular files are read.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import stat
@@ -13,6 +14,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from errno import ELOOP, ENOENT, ENOTDIR
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
@@ -27,10 +30,9 @@ from storage.stores.places import ObjectPath, Place, Places
 from storage.uris import is_object
 
 SortBy: TypeAlias = Literal["name", "created", "modified"]
-_Inside: TypeAlias = Callable[[Path, bool], bool]
-"""Whether a file is in a folder, by its path and whether it is a link."""
 _UNITS = {"B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4}
 _LITERAL = re.compile(r"[^*?\[]*")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _AGES = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
@@ -114,16 +116,19 @@ def size_bound(value: int | str | None) -> int | None:
     found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?B)?\s*", value)
     if not found:
         raise PathRefused(f"'{value}' is no size: write bytes, or a number with B, KB, MB or GB")
-    return int(float(found[1]) * _UNITS[found[2] or "B"])
+    return int(Decimal(found[1]) * _UNITS[found[2] or "B"])
 
 
 def time_bound(value: str | None, now: datetime) -> datetime | None:
-    """The instant of a bound: RFC 3339 text, or an age before `now` (`30s 15m 2h 7d`). Raises PathRefused."""
+    """The instant of a bound: RFC 3339 text, or an age before `now` (`30s 15m 2h 7d`), at most that of year 1. Raises PathRefused."""
     if value is None:
         return None
     age = re.fullmatch(r"\s*([0-9]+)\s*([smhd])\s*", value)
     if age:
-        return now - timedelta(**{_AGES[age[2]]: int(age[1])})
+        try:
+            return now - timedelta(**{_AGES[age[2]]: int(age[1])})
+        except OverflowError:
+            return datetime.min.replace(tzinfo=UTC)
     try:
         instant = datetime.fromisoformat(value)
     except ValueError:
@@ -148,29 +153,32 @@ def discover(query: FileQuery, base: Path | Places, *, allow_absolute: bool = Fa
     places = base if isinstance(base, Places) else Places(base)
     places = Places(places.folder.resolve(), places.stores)
     try:
-        found = [file for file in _candidates(query, places, confined=not allow_absolute) if file]
+        found = {file.name: file for file in _candidates(query, places) if file}
     except StorageError as wrong:
         raise InputError(wrong.place, wrong.reason) from None
-    kept = _chosen(query, _ordered(query, _filtered(query, found, now or datetime.now(UTC))))
+    matching = _filtered(query, found.values(), now or datetime.now(UTC))
+    if not allow_absolute:
+        _refuse_ways_out(matching, places.folder)
+    kept = _chosen(query, _ordered(query, matching))
     if not kept and query.on_no_match == "error":
         raise NothingFound(query.pattern, "no file matches")
     return kept
 
 
-def _candidates(query: FileQuery, places: Places, *, confined: bool) -> Iterator[FileStat | None]:
-    root, inside = places.folder, _within(places.folder) if confined else None
+def _candidates(query: FileQuery, places: Places) -> Iterator[FileStat | None]:
+    root = places.folder
     if query.path is not None:
-        yield _named(query.path, places, inside)
+        yield _named(query.path, places)
     elif query.paths is not None:
-        yield from (_named(path, places, inside) for path in query.paths)
+        yield from (_named(path, places) for path in query.paths)
     elif query.glob is not None and is_object(query.glob):
         yield from _objects(query.glob, places)
     elif query.glob is not None:
         top = Path("/") if query.glob.startswith("/") else root
-        yield from (_stat(top / name, root, inside) for name in _globbed(query.glob.lstrip("/"), top))
+        yield from (_stat(top / name, root) for name in _globbed(query.glob.lstrip("/"), top))
     elif query.regex is not None:
         search = pattern_of(query.regex).search
-        yield from (_stat(root / name, root, inside) for name in _below(root, "", recursive=query.recursive) if search(name))
+        yield from (_stat(root / name, root) for name in _below(root, "", recursive=query.recursive) if search(name))
 
 
 def _objects(pattern: str, places: Places) -> Iterator[FileStat]:
@@ -195,7 +203,7 @@ def _of_object(path: ObjectPath, facts: Facts) -> FileStat:
     return FileStat(path.at(facts.identity, facts.size), str(path), facts.size, moment, moment, facts.identity)
 
 
-def _named(text: str, places: Places, inside: _Inside | None) -> FileStat | None:
+def _named(text: str, places: Places) -> FileStat | None:
     path = places / text
     if isinstance(path, ObjectPath):
         facts = path.facts()
@@ -206,50 +214,54 @@ def _named(text: str, places: Places, inside: _Inside | None) -> FileStat | None
         raise NothingFound(text, "file not found")
     if not path.is_file():
         raise InputError(text, "not a regular file")
-    return _stat(path, places.folder, inside)
+    return _stat(path, places.folder)
 
 
-def _within(root: Path) -> _Inside:
-    """A function that returns whether a file, which may be a link, is really in a folder. Each folder is looked at once, not for each of its files."""
-    is_in = cache(lambda folder: folder.resolve().is_relative_to(root))
-    return lambda path, is_link: path.resolve().is_relative_to(root) if is_link else is_in(path.parent)
-
-
-def _stat(path: Path, root: Path, inside: _Inside | None) -> FileStat | None:
-    """The facts of a regular file; None for anything else. Raises PathRefused for a link that leads out of the base folder.
+def _stat(path: Path, root: Path) -> FileStat | None:
+    """The facts of a regular file; None for anything else. Raises InputError where the system refuses them.
 
     Args:
         path: The file.
         root: The base folder, without links.
-        inside: Tells whether the file is in the base folder; None where it need not be.
     """
+    name = path.as_posix().removeprefix(root.as_posix().rstrip("/") + "/")
     try:
-        facts = path.lstat()
-        is_link = stat.S_ISLNK(facts.st_mode)
-        facts = path.stat() if is_link else facts
-    except FileNotFoundError:
-        return None  # a dangling link, or gone since the folder was read
+        facts = path.stat()
+    except OSError as wrong:
+        if wrong.errno in (ENOENT, ENOTDIR, ELOOP):
+            return None  # a link that leads nowhere, or gone since the folder was read
+        raise InputError(name, wrong.strerror) from None
     if not stat.S_ISREG(facts.st_mode):
         return None
-    name = path.as_posix().removeprefix(root.as_posix().rstrip("/") + "/")
-    if inside is not None and not inside(path, is_link):
-        raise PathRefused(f"path '{name}' is a link that leads out of the pipeline's folder")
     created = int(getattr(facts, "st_birthtime", facts.st_ctime) * 1e9)
     return FileStat(path, name, facts.st_size, facts.st_mtime_ns, created)
 
 
-def _filtered(query: FileQuery, files: Sequence[FileStat], now: datetime) -> list[FileStat]:
+def _refuse_ways_out(files: Iterable[FileStat], root: Path) -> None:
+    """Raise PathRefused for a file that is not really in a folder. Each folder is looked at once, not for each of its files."""
+    is_in = cache(lambda folder: folder.resolve().is_relative_to(root))
+    for file in files:
+        path = file.path
+        if isinstance(path, Path) and not (path.resolve().is_relative_to(root) if path.is_symlink() else is_in(path.parent)):
+            raise PathRefused(f"path '{file.name}' is a link that leads out of the pipeline's folder")
+
+
+def _filtered(query: FileQuery, files: Iterable[FileStat], now: datetime) -> list[FileStat]:
     excluded = path_matcher(query.exclude)
-    after = time_bound(query.modified_after, now) or datetime.min.replace(tzinfo=UTC)
-    before = time_bound(query.modified_before, now) or datetime.max.replace(tzinfo=UTC)
+    after = _nanoseconds(time_bound(query.modified_after, now), -math.inf)
+    before = _nanoseconds(time_bound(query.modified_before, now), math.inf)
     least = size_bound(query.min_size) or 0
     most = sys.maxsize if query.max_size is None else size_bound(query.max_size) or 0
 
     def keep(file: FileStat) -> bool:
-        changed = datetime.fromtimestamp(file.mtime_ns / 1e9, UTC)
-        return least <= file.size <= most and after <= changed < before
+        return least <= file.size <= most and after <= file.mtime_ns < before
 
     return [file for file in files if keep(file) and not excluded(file.name)]
+
+
+def _nanoseconds(instant: datetime | None, otherwise: float) -> float:
+    """The nanoseconds of an instant since 1970, exact; `otherwise` where there is none."""
+    return otherwise if instant is None else (instant - _EPOCH) // timedelta(microseconds=1) * 1000
 
 
 def path_matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
@@ -338,7 +350,10 @@ def _translated(pattern: str) -> Callable[[str], object]:
         assert found is not None
         out.append(_glob_part(found))
         at = found.end()
-    return pattern_of("(?s)" + "".join(out)).fullmatch
+    try:
+        return pattern_of("(?s)" + "".join(out)).fullmatch
+    except PathRefused:
+        raise PathRefused(f"glob '{pattern}' cannot be read: in a class such as [a-c] the first character comes before the last") from None
 
 
 def _glob_part(found: re.Match[str]) -> str:

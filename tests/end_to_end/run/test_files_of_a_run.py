@@ -159,6 +159,20 @@ def test_a_link_may_not_lead_out_of_the_project(old, outside, folder, tmp_path_f
     assert not (outside and {path.name for path in elsewhere.iterdir()} - {"in.csv"})
 
 
+@pytest.mark.parametrize("pattern", ["glob: 'in*.csv'", "regex: '^in.*csv$'"])
+def test_a_pattern_does_not_follow_a_link_out_of_the_project(pattern, folder, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "in.csv"
+    elsewhere.write_text("a,b\n2,y\n")
+    (folder.path / "in2.csv").symlink_to(elsewhere)
+    folder.write("pipeline.yaml", PIPELINE.replace("WHERE", pattern))
+    code, stderr = ran(folder)
+    assert code == 1
+    assert "error[E232]: source 's': path 'in2.csv' is a link that leads out of the pipeline's folder" in stderr
+    assert pattern.split(": ")[1] in stderr
+    folder.write("pipeline.yaml", PIPELINE.replace("WHERE", f"{pattern}, exclude: [in2.csv]"))
+    assert ran(folder)[0] == 0
+
+
 def test_a_batch_id_may_not_lead_out_of_the_project(folder):
     folder.write("pipeline.yaml", PIPELINE.replace("WHERE", "path: in.csv").replace("path: out.csv", "path: 'a/{batch_id}.csv'"))
     code, stderr = ran(folder, "--batch-id", "../../out")

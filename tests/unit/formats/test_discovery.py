@@ -64,6 +64,7 @@ REFUSED = [
     ({"path": "a\0b"}, "holds a NUL"),
     ({"regex": "(a"}, "regex '(a' cannot be read: missing ): (a"),
     ({"regex": r"(a)\1"}, "cannot be read"),
+    ({"glob": "[z-a].csv"}, "glob '[z-a].csv' cannot be read: in a class such as [a-c]"),
     ({"glob": "*", "take_first": 1, "take_last": 1}, "take_first and take_last exclude each other"),
     ({"glob": "*", "min_size": "3 miles"}, "'3 miles' is no size"),
     ({"glob": "*", "modified_after": "yesterday"}, "'yesterday' is no time"),
@@ -104,6 +105,30 @@ def test_links_may_not_lead_out(folder, tmp_path_factory):
     for query in ({"path": "link.csv"}, {"glob": "l*.csv"}, {"path": "out/secret.csv"}, {"glob": "out/*.csv"}):
         with pytest.raises(PathRefused, match="is a link that leads out"):
             names(folder, **query)
+    assert names(folder, glob="[il]*.csv", exclude=("link.csv",)) == ["inner.csv"]
+
+
+def test_a_link_to_itself_is_no_file(folder):
+    (folder / "loop.csv").symlink_to(folder / "loop.csv")
+    assert names(folder, glob="l*.csv", on_no_match="skip") == []
+
+
+def test_a_file_named_twice_is_read_once(folder):
+    assert names(folder, paths=("b.csv", "a.csv", "./b.csv")) == ["b.csv", "a.csv"]
+
+
+def test_bounds_beyond_all_times_and_sizes(folder):
+    os.utime(folder / "a.csv", ns=(0, (1 << 62)))  # the year 2116
+    for age in ("800000d", "99999999999999999999d"):
+        assert names(folder, glob="[ab].csv", modified_after=age) == ["a.csv", "b.csv"]
+        assert names(folder, glob="[ab].csv", modified_before=age, on_no_match="skip") == []
+    assert names(folder, glob="[ab].csv", max_size="9" * 400) == ["a.csv", "b.csv"]
+
+
+def test_times_are_compared_exactly(folder):
+    os.utime(folder / "a.csv", ns=(0, 1_700_000_000_000_000_999))
+    os.utime(folder / "b.csv", ns=(0, 1_700_000_000_000_001_000))
+    assert names(folder, glob="[ab].csv", modified_after="2023-11-14T22:13:20.000001+00:00") == ["b.csv"]
 
 
 def test_absolute_paths_by_permission(folder):
