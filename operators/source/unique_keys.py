@@ -92,11 +92,11 @@ class UniqueKeys:
             return
         wrong = self._met(self.others, fresh)
         if wrong:
-            raise self._error({**wrong[0], "__n": 2}, self._places(delta, wrong[0]["_key"]))
+            raise self._error({**wrong[0], "__n": 2}, self._places(delta, wrong[0]["_key"]), wrong[0]["_file"])
 
     def _met(self, others: DataFrame, fresh: pa.Table | DataFrame) -> list[dict[str, Any]]:
         """Return the first of the others that has one of the fresh keys. Few keys are looked for on the driver, in files whose bounds include them."""
-        names = ["_key", *self.names]
+        names = list(dict.fromkeys(["_key", "_file", *self.names]))
         if isinstance(fresh, pa.Table) and self.request.prior is not None:
             keys = fresh.column("_key").unique().sort().to_pylist()
             found = self.request.prior.chosen(InValues("_key", keys))
@@ -116,7 +116,14 @@ class UniqueKeys:
     def _null(self) -> Column:
         return reduce(or_, [column(name).isNull() for name in self.names])
 
-    def _error(self, wrong: Mapping[str, Any], places: Sequence[tuple[str, int | None]]) -> InputChanged:
+    def _error(self, wrong: Mapping[str, Any], places: Sequence[tuple[str, int | None]], stayed: str | None = None) -> InputChanged:
+        """The error of a key.
+
+        Args:
+            wrong: The columns of the key, and the number of its records, `__n`.
+            places: Files and rows of records.
+            stayed: The file of a record that did not change, whose row is not known.
+        """
         records = wrong["__n"]
         null = [name for name in self.names if wrong[name] is None]
         if null:
@@ -129,8 +136,9 @@ class UniqueKeys:
             if not (self.request.source.versioned or self.request.config.asks):
                 way += ", take merge strategy upsert, where the last record of a key counts"
         paths = {record.stored: record.path for record in self.request.changes.now}
-        where = ", ".join(f"{paths.get(file, file)} row {row}" for file, row in places if row is not None)
-        place = f" ({where})" if where else ""
+        where = [f"{paths.get(file, file)} row {row}" for file, row in places if row is not None]
+        where += [] if stayed is None else [f"an unchanged record of {paths.get(stayed, stayed)}"]
+        place = f" ({', '.join(where)})" if where else ""
         return InputChanged(f"the primary key {shown} {fault}{place}", help=f"{way}, mend the file, or leave primary_key out (strategy append, where records only come)")
 
 

@@ -26,10 +26,10 @@ def read_chunk(reader: _Reader, data: bytes, name: str, part: Range | None) -> I
         header = header_of(options.model_copy(update={"encoding": "utf-8"}), text, name)
         plan.check_names(header.names, name, header.line)
         names, body, first = header.names, text[header.end :], 1
-        _check_closed(options, body, name, text[: header.end])
+        _check_closed(options, body, name, before=text[: header.end])
     else:
         names, body, first = names_in(options, part.head), to_utf8(options, data, name, part.start), part.first_row
-        _check_closed(options, body, name)
+        _check_closed(options, body, name, start=part.start)
     wanted = _wanted(plan, names)
     batches = _without_errors(reader, body, len(names), wanted, first)
     if batches is not None:
@@ -67,14 +67,27 @@ def _typed(plan: ReadPlan, table: pa.Table, wanted: dict[str, int], first: int) 
         first += batch.num_rows
 
 
-def _check_closed(options: CsvReadOptions, body: bytes, name: str, before: bytes | None = None) -> None:
-    """Raise InputError where a quote stays open. `before` is the text before the body; None where it is unknown and lines cannot be counted."""
+def _check_closed(options: CsvReadOptions, body: bytes, name: str, *, before: bytes = b"", start: int | None = None) -> None:
+    """Raise InputError where a quote stays open.
+
+    Args:
+        options: The options of the file.
+        body: The records, as UTF-8.
+        name: How messages call the file.
+        before: The text before the body, for the number of the line.
+        start: The byte of the file where the body begins, where that is not after the header; then the error has the byte instead of the line.
+    """
     dialect = Dialect.of(options)
-    if options.quote_char.encode() in body:
-        quotes, still_open = toggles(as_bytes(body), dialect, 0, len(body), False)
-        if still_open:
-            line = None if before is None else line_after(before + body[: quotes[-1]])
-            raise InputError(name, f"a quoted field is never closed: {body[quotes[-1] :][:60].decode(errors='replace')!r}", line=line)
+    if options.quote_char.encode() not in body:
+        return
+    quotes, still_open = toggles(as_bytes(body), dialect, 0, len(body), False)
+    if not still_open:
+        return
+    text, rest = body[: quotes[-1]], body[quotes[-1] :]
+    message = f"a quoted field is never closed: {rest[:60].decode(errors='replace')!r}"
+    if start is None:
+        raise InputError(name, message, line=line_after(before + text))
+    raise InputError(name, message, offset=start + len(text if options.encoding.startswith("utf-8") else text.decode()))
 
 
 def _wanted(plan: ReadPlan, names: Sequence[str]) -> dict[str, int]:

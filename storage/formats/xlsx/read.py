@@ -214,8 +214,8 @@ def _typed(text: pa.Array, number: pa.Array, scalar: pa.Array) -> list[Any]:
 
 
 def number_of(value: float | None) -> float | int | None:
-    """A number as a whole number where it is one of 64 bits."""
-    return int(value) if value is not None and value.is_integer() and abs(value) < 2**63 else value
+    """A number as a whole number where it is one, and where its shortest digits are its exact ones."""
+    return int(value) if value is not None and value.is_integer() and abs(value) < 2**53 else value
 
 
 def _set_moments(values: list[Any], column: fastexcel.ExcelSheet) -> None:

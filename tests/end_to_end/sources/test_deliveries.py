@@ -163,8 +163,8 @@ def test_append_reads_new_lines_of_json(folder: Folder, small_bytes: int):
         ({"a": "id,v\n1,10\n2,20\n2,21\n2,22\n"}, ["id=2", "stands for 3", "in/a.csv row 2, in/a.csv row 3"]),
         ({"a": "id,v\n1,10\n,20\n"}, ["column id is null", "is null (in/a.csv row 2)"]),
         ({"a": "id,v\n1,10\n,20\n,30\n"}, ["column id is null", "is null in 2 records", "in/a.csv row 2, in/a.csv row 3"]),
-        ({"a": "id,v\n1,10\n", "b": "id,v\n1,10\n"}, ["id=1", "stands for 2", "in/b.csv row 1"]),
-        ({"b": "id,v\n3,10\n1,10\n"}, ["id=1", "stands for 2", "in/b.csv row 2"]),
+        ({"a": "id,v\n1,10\n", "b": "id,v\n1,10\n"}, ["id=1", "stands for 2", "(in/b.csv row 1, an unchanged record of in/a.csv)"]),
+        ({"b": "id,v\n3,10\n1,10\n"}, ["id=1", "stands for 2", "(in/b.csv row 2, an unchanged record of in/a.csv)"]),
     ],
 )
 def test_a_snapshot_by_key_refuses_keys_that_are_none(folder: Folder, small_bytes: int, files: dict[str, str], words: list[str]):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from storage import formats
 from storage.formats import Column, InputError, OptionError, ReadPlan
+from storage.formats.base import Range
 from storage.formats.encodings import IN_WORDS
 from tests.support.examples import examples
 from tests.support.reading import records_of, records_or_error
@@ -212,6 +213,16 @@ def test_a_broken_file_is_an_input_error(data, message):
     with pytest.raises(InputError) as caught:
         records_of(csv_reader([("a",)]), data)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "iso-8859-1"])
+def test_an_open_quote_of_a_range_has_its_byte(encoding):
+    text = 'a,b\n1,"é"\n2,é\n3,"é'
+    data, start = text.encode(encoding), text.index("2")
+    part = Range(len(text[:start].encode(encoding)), len(data), 2, b"a,b\n")
+    with pytest.raises(InputError) as caught:
+        list(csv_reader([("a",), ("b",)], {"encoding": encoding}).read(data[part.start :], "file.csv", part))
+    assert (caught.value.offset, caught.value.line) == (data.rindex(b'"'), None)
 
 
 def test_an_input_error_is_found_in_the_text_of_an_engine():
