@@ -47,7 +47,7 @@ NOON = datetime(2026, 3, 1, 12, 0)
 CELLS = [
     (7, {"int": 7, "float": 7.0, "string": "7", "bool": True, "decimal(38,2)": Decimal("7.00"), "date": None, "any": "7"}),
     (7.5, {"int": None, "float": 7.5, "string": "7.5", "decimal(38,1)": Decimal("7.5"), "decimal(38,0)": None}),
-    (2.0**60, {"int": 2**60, "decimal(38,0)": Decimal("1152921504606847000"), "string": "1152921504606847000"}),
+    (2.0**60, {"int": 2**60, "decimal(38,0)": Decimal(1152921504606847000), "string": "1152921504606847000"}),
     (0.1, {"decimal(38,2)": Decimal("0.10"), "string": "0.1"}),
     (True, {"bool": True, "string": "true", "int": 1, "date": None}),
     ("12.50", {"decimal(38,2)": Decimal("12.50"), "string": "12.50", "float": 12.5, "int": None}),

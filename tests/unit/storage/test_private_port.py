@@ -10,8 +10,7 @@ from contextlib import closing
 import pytest
 from pysail.spark import SparkConnectServer
 
-from storage.engines import EngineChoice, engine
-from storage.engines import private_port
+from storage.engines import EngineChoice, engine, private_port
 from storage.engines import sail as sail_engine
 from storage.engines.connect import OWN
 from storage.engines.private_port import PrivatePort, files_to_come, filters_work
