@@ -230,7 +230,7 @@ def _stat(path: Path, root: Path) -> FileStat | None:
     except OSError as wrong:
         if wrong.errno in (ENOENT, ENOTDIR, ELOOP):
             return None  # a link that leads nowhere, or gone since the folder was read
-        raise InputError(name, wrong.strerror) from None
+        raise InputError(name, wrong.strerror or str(wrong)) from None
     if not stat.S_ISREG(facts.st_mode):
         return None
     created = int(getattr(facts, "st_birthtime", facts.st_ctime) * 1e9)
