@@ -5,13 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 from xml.parsers import expat
 
+from changelog.lazy_imports import np
 from storage.formats.xlsx.places import column_number
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Bytes: TypeAlias = "NDArray[np.uint8]"
+Positions: TypeAlias = "NDArray[np.int64]"
 MOST_CELLS = 1 << 26
 """Cells, filled or not, of the smallest rectangle around what a sheet holds."""
 _CELL = re.compile(rb"""<(?:\w+:)?c\s(?:[^>]*?\s)?r=["']([A-Za-z]{1,3})([0-9]{1,7})["'][^>]*(?<!/)>""")
+_BLOCK = 1 << 24
+"""Bytes of a sheet that are looked at together."""
+_MOST_LETTERS, _MOST_DIGITS, _PADDING = 3, 7, 16
 _ROW_HEADER, _FIRST_CELL, _LAST_CELL = 0, 2, 11
 """Records of binary sheets: a row, and the kinds of cells with a value."""
 
@@ -38,14 +48,44 @@ class Extent:
 
 def of_xml(text: bytes) -> Extent:
     """The extent of a sheet of `.xlsx`."""
-    made, columns = Extent(), set[bytes]()
-    for cell in _CELL.finditer(text):
-        columns.add(cell[1])
-        row = int(cell[2])
-        made.top, made.bottom = min(made.top, row), max(made.bottom, row)
-    for letters in columns:
-        made.add(made.top, made.bottom, column_number(letters.decode()), column_number(letters.decode()))
+    made, start = Extent(), 0
+    while start < len(text):
+        end = text.find(b">", start + _BLOCK) + 1 or len(text)
+        _add_cells(made, text[start:end])
+        start = end
     return made
+
+
+def _add_cells(made: Extent, text: bytes) -> None:
+    """Make room for the cells of a part of a sheet, which begins and ends between tags."""
+    data = np.frombuffer(text + bytes(_PADDING), np.uint8)
+    names = np.flatnonzero((data[1:-1] == ord("c")) & (data[2:] <= ord(" ")) & ((data[:-2] == ord("<")) | (data[:-2] == ord(":")))) + 1
+    usual = (data[names - 1] == ord("<")) & (data[names + 2] == ord("r")) & (data[names + 3] == ord("=")) & (data[names + 4] == ord('"'))
+    bounds = np.flatnonzero(data == ord(">"))
+    filled = data[bounds[np.minimum(np.searchsorted(bounds, names), len(bounds) - 1)] - 1] != ord("/") if len(bounds) else usual
+    rows, columns, whole = _places(data, names[usual & filled] + 5)
+    if whole.any():
+        made.add(int(rows[whole].min()), int(rows[whole].max()), int(columns[whole].min()), int(columns[whole].max()))
+    for name in (*names[~usual].tolist(), *names[usual & filled][~whole].tolist()):  # a prefix before the tag, other attributes first
+        if found := _CELL.match(text, text.rfind(b"<", 0, name)):
+            column = column_number(found[1].decode())
+            made.add(int(found[2]), int(found[2]), column, column)
+
+
+def _places(data: Bytes, at: Positions) -> tuple[Positions, Positions, NDArray[np.bool_]]:
+    """The row from 1, the column from 0, and whether these are a place, of what is written from some positions on, such as `AB12"`."""
+    column, row = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64)
+    at, letters, digits = at.copy(), np.zeros(len(at), np.int64), np.zeros(len(at), np.int64)
+    for _ in range(_MOST_LETTERS):
+        letter = data[at] & 0xDF  # upper case
+        here = (letter >= ord("A")) & (letter <= ord("Z")) & (data[at] >= ord("A"))
+        column, letters, at = np.where(here, column * 26 + letter - ord("A") + 1, column), letters + here, at + here
+    for _ in range(_MOST_DIGITS):
+        digit = data[at]
+        here = (digit >= ord("0")) & (digit <= ord("9"))
+        row, digits, at = np.where(here, row * 10 + digit - ord("0"), row), digits + here, at + here
+    whole = (letters > 0) & (digits > 0) & (data[at] == ord('"'))
+    return row, column - 1, whole
 
 
 def of_binary(text: bytes) -> Extent:

@@ -70,6 +70,11 @@ class Package:
         """Whether its sheets are XML that this class reads: `.xlsx` and `.xlsm`."""
         return "xl/workbook.xml" in self.parts
 
+    @property
+    def has_formulas(self) -> bool:
+        """Whether a sheet may have a formula. True also where another element begins with the same letter."""
+        return any(sign in text for path, text in self.parts.items() if "sheet" in path for sign in (b"<f", b":f"))
+
     def sheet(self, title: str) -> bytes:
         """The XML of a sheet; empty where it is not known."""
         return self.parts.get(self._sheets().get(title, ""), b"")

@@ -297,6 +297,8 @@ def read_records(options: XlsxReadOptions, plan: ReadPlan, data: Buffer, name: s
 
 def formulas_without_value(options: XlsxReadOptions, data: Buffer, name: str) -> int:
     """How many formulas of what is read nobody has computed. Raises InputError."""
+    if not Package.of(data, name).has_formulas:
+        return 0
     package, book = opened(data, name)
     title, area = chosen(options, package, book, name)
     return sum(area.holds(row, column) for row, column in package.formulas_without_value(title))

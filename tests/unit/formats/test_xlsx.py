@@ -16,12 +16,22 @@ from hypothesis import strategies as st
 
 from storage import formats
 from storage.formats import Column, InputError, OptionError, OutputError, ReadPlan, WritePlan
+from storage.formats.xlsx import extent
+from storage.formats.xlsx.extent import Extent
 from storage.formats.xlsx.places import Area, column_letters, column_number, place
 from storage.formats.xlsx.read import moment_of
 from storage.values.types import arrow_type
 from tests.support.examples import examples
 from tests.support.reading import records_of
 from tests.support.workbooks import workbook
+
+CELL = st.tuples(
+    st.integers(1, 1 << 20),
+    st.integers(0, (1 << 14) - 1),
+    st.booleans(),
+    st.sampled_from(['<c r="{place}" s="1"{end}', '<c r="{place}"{end}', "<c r='{place}'{end}", '<c s="1" r="{place}"{end}', '<x:c r="{place}" t="n"{end}', '<c  r="{place}" {end}']),
+)
+"""A cell of a sheet: its row from 1, its column from 0, whether it is empty, and its tag."""
 
 
 def styled(number, pattern):
@@ -257,6 +267,20 @@ def test_cells_that_are_far_apart():
     with pytest.raises(InputError, match=r"E621: .*too far apart"):
         read(workbook(rows), "id:int")
     assert read(workbook({0: ["id"], 1: [1], (1 << 20) - 1: [2]}), "id:int") == [{"id": 1}, {"id": 2}]
+
+
+@given(st.lists(CELL), st.integers(1, 60))
+@examples(200)
+def test_the_extent_of_a_sheet(cells, block):
+    """Empty cells do not count, whatever their tags look like, and wherever the text is cut."""
+    texts = [form.format(place=f"{column_letters(column)}{row}", end="/>" if empty else "><v>c r='Z9'</v></c>") for row, column, empty, form in cells]
+    filled = [(row, column) for row, column, empty, _ in cells if not empty]
+    expected = Extent()
+    for row, column in filled:
+        expected.add(row, row, column, column)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(extent, "_BLOCK", block)
+        assert extent.of_xml(f"<sheetData><row r='1'>{''.join(texts)}</row></sheetData>".encode()) == expected
 
 
 def test_declarations_are_refused():
