@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from changelog.lazy_imports import pa
+from changelog.lazy_imports import pa, pc
 from cxl.types.types import type_name
 from errata.inspect.snapshot import Snapshot
 from errata.outputs.database_targets import database_outputs
@@ -23,7 +23,7 @@ from storage.errors import ConnectionFault
 from storage.sql.errors import DatabaseError
 from storage.sql.names import TableName
 from storage.sql.reading import AnswerColumn, Ask, one_moment
-from storage.sql.tables import look
+from storage.sql.tables import CONTROL, look
 from storage.state.entry import Entry
 from storage.values.text import plain_decimals
 from storage.values.types import DYNAMIC, arrow_type, is_dynamic
@@ -49,8 +49,10 @@ def _fault(pipeline: LoadedPipeline, reading: Snapshot, head: Entry, node: Node)
     connection, table = pipeline.plan.settings.connections[str(config.connection)], TableName.parse(str(config.table))
     try:
         standing = look(connection, table, pipeline.name, node.name)
-        if standing.kind is None or standing.control is None:
+        if standing.kind is None:
             return f"the table {table.shown} is missing"
+        if standing.control is None:
+            return f"the table {table.shown} is not this output's: {CONTROL} has no row of it"
         if standing.control.epoch != head.epoch:
             return f"the table {table.shown} holds epoch {standing.control.epoch}, the ledger epoch {head.epoch}: run again"
         extra = undeclared(pipeline.plan, node, files_before(head))
@@ -82,7 +84,7 @@ def _stored(connection: Connection, table: TableName, columns: Sequence[formats.
         wanted: list[AnswerColumn] = [found[name] for name in names if name in found]
         for values in reading.batches(ask, wanted):
             for batch in reader.typed(values):
-                hashed.add(batch.select([*names, formats.ERROR]))
+                hashed.add(_by_value(batch.select([*names, formats.ERROR])))
     return hashed
 
 
@@ -95,5 +97,11 @@ def _live(reading: Snapshot, head: Entry, node: Node, extra: Sequence[tuple[str,
         shaped = shape(batch)
         written = [plain_decimals(values) if is_dynamic(one.type) else values for values, one in zip(shaped.columns, columns, strict=True)]
         arrays = [values.cast(arrow_type(_compared(one.type))) for values, one in zip(written, columns, strict=True)]
-        hashed.add(pa.RecordBatch.from_arrays([*arrays, pa.nulls(batch.num_rows, pa.string())], names=[*names, formats.ERROR]))
+        hashed.add(_by_value(pa.RecordBatch.from_arrays([*arrays, pa.nulls(batch.num_rows, pa.string())], names=[*names, formats.ERROR])))
     return hashed
+
+
+def _by_value(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows without the sign of zero, which SQLite does not keep."""
+    arrays = [pc.add(values, 0.0) if pa.types.is_floating(values.type) else values for values in batch.columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)

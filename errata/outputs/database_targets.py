@@ -21,7 +21,7 @@ from storage.errors import ConnectionFault
 from storage.sql.connections import Connection
 from storage.sql.errors import CannotHold, DatabaseError
 from storage.sql.names import TableName
-from storage.sql.tables import KEY, Column, Shape, Standing, dialect_of, look
+from storage.sql.tables import CONTROL, KEY, Column, Shape, Standing, dialect_of, look
 from storage.state.entry import Entry
 
 CHAINS = "chains"
@@ -135,18 +135,29 @@ class Looked:
         if self.foreign and not forced:
             help_text = "--force or if_exists: overwrite replaces it"
             raise StorageFailed(f"E610: output '{self.node.name}': the table {self.shown} is there and was not written by this pipeline", help=help_text)
-        self._refuse_names()
+        self.refuse_columns(self.shape(()))
 
-    def _refuse_names(self) -> None:
+    def refuse_columns(self, shape: Shape) -> None:
+        """Raise StorageFailed (E614) for names that the database cannot hold, and for a primary key that it cannot compare."""
         dialect, seen = dialect_of(self.connection), dict[str, str]()
-        names = self.shape(()).names
+        names, schema = shape.names, self.table.schema
+        if self.table.table.casefold() == CONTROL:
+            raise StorageFailed(f"E614: output '{self.node.name}': {self.shown} is the table that notes what each output holds", help="name another table")
+        if dialect.schemas is not None and schema is not None and schema.casefold() not in dialect.schemas:
+            raise StorageFailed(f"E614: output '{self.node.name}': a file of {self.connection.kind} has no schema '{schema}'", help=f"write table: {self.table.table}")
+        for name in (name for name in names if name in dialect.reserved):
+            raise StorageFailed(f"E614: output '{self.node.name}': {self.connection.kind} has a system column '{name}' in each table", help="give the column another name with mapping")
         for name in (*names, self.table.table, *filter(None, [self.table.schema])):
             if dialect.longest_name is not None and len(name.encode()) > dialect.longest_name:
                 raise StorageFailed(f"E614: output '{self.node.name}': the name '{name}' is longer than {dialect.longest_name} bytes; the database would cut it")
-        for name in names if dialect.folds_case else ():
-            twin = seen.setdefault(name.casefold(), name)
-            if twin != name:
-                raise StorageFailed(f"E614: output '{self.node.name}': columns '{twin}' and '{name}' are one name to the database", help="give one of them another name with mapping")
+        for name in names:
+            folded = name.casefold() if dialect.folds_case else name
+            if folded in seen:
+                raise StorageFailed(f"E614: output '{self.node.name}': columns '{seen[folded]}' and '{name}' are one name to the database", help="give one of them another name with mapping")
+            seen[folded] = name
+        for one in (one for one in shape.columns if one.name in shape.primary_key and dialect.type_of(one.type) in dialect.incomparable):
+            message = f"E614: output '{self.node.name}': column '{one.name}' of the primary key is {dialect.type_of(one.type)}, which {self.connection.kind} cannot compare"
+            raise StorageFailed(message, help="name columns of other types, or leave primary_key out: the column _key is then the key")
 
 
 def _event_shape(columns: Sequence[Column], form: str) -> Shape:

@@ -84,6 +84,7 @@ class _Writing:
 
     def staged(self) -> list[dict[str, Any]]:
         """Stage the transaction."""
+        self.looked.refuse_columns(self.shape)  # the undeclared fields are known now
         since = self.looked.since(self.shape)
         if self.shape.mode == "op_rows":
             delta, live = None, self._events(since)

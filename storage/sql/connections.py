@@ -148,6 +148,15 @@ class Connection:
             place = ""
         return DatabaseError(self.name, place, trouble, redacted(text, self.secrets()))
 
+    def make_folder(self) -> None:
+        """Make the folder of a database file. Raises DatabaseError."""
+        path = self.address().path
+        assert path is not None  # a kind of files
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self.failed("refused", f"its folder cannot be made: {error.strerror}") from None
+
     def _url(self) -> str:
         text = self.url.reveal()
         return self._variable(text) if text.startswith("env:") else text

@@ -36,7 +36,7 @@ def opened(connection: Connection, *, read_only: bool) -> Any:
     path, until = connection.address().path, time.monotonic() + connection.timeout
     assert path is not None  # a kind of files
     if read_only and not path.is_file():
-        raise connection.failed("refused", "there is no such file")
+        raise connection.failed("refused", "it is a folder, and no file" if path.is_dir() else "there is no such file")
     while True:
         try:
             with translating(connection):

@@ -9,7 +9,7 @@ from changelog.lazy_imports import pa
 from storage import durable
 from storage.sql.connections import Connection
 from storage.sql.duckdb import opened, translating
-from storage.sql.names import TableName, quoted
+from storage.sql.names import TableName, quoted, temporary
 from storage.sql.tables import Column, Dialect, Session, Standing
 
 DIALECT: Final = Dialect(
@@ -17,7 +17,7 @@ DIALECT: Final = Dialect(
         "int": "BIGINT", "float": "DOUBLE", "numeric": "DOUBLE", "decimal": "DECIMAL(DIGITS,SCALE)", "string": "VARCHAR", "bool": "BOOLEAN", "date": "DATE",
         "date_time": "TIMESTAMP WITH TIME ZONE", "array": "JSON", "map": "JSON", "any": "JSON", "key": "BLOB",
     },
-    same="IS NOT DISTINCT FROM", place="rowid", alters=False,
+    same="IS NOT DISTINCT FROM", places=("rowid",), alters=False,
 )  # fmt: skip
 
 _COPY: Final = "errata copy"
@@ -26,10 +26,8 @@ _COPY: Final = "errata copy"
 
 def session(connection: Connection, *, writes: bool) -> Session:
     """A session on a file, which is made where it is written to."""
-    path = connection.address().path
-    assert path is not None  # a kind of files
     if writes:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        connection.make_folder()
     return DuckSession(connection, opened(connection, read_only=not writes))
 
 
@@ -65,13 +63,13 @@ class DuckSession(Session):
         return self._inserted(table.quoted, columns, batches)
 
     def _inserted(self, table: str, columns: Sequence[Column], batches: Iterator[pa.RecordBatch]) -> int:
-        rows = 0
+        rows, name = 0, temporary(table, "batch")
         with translating(self.connection):
             for batch in batches:
                 given = pa.Table.from_arrays([_loaded(values, column) for values, column in zip(batch.columns, columns, strict=True)], names=[column.name for column in columns])
-                self._database.register("errata_batch", given)
-                self._database.execute(f"INSERT INTO {table} SELECT * FROM errata_batch")
-                self._database.unregister("errata_batch")
+                self._database.register(name, given)
+                self._database.execute(f"INSERT INTO {table} SELECT * FROM {quoted(name)}")
+                self._database.unregister(name)
                 rows += batch.num_rows
         return rows
 

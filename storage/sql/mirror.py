@@ -11,7 +11,7 @@ from changelog.lazy_imports import pc
 from storage import durable
 from storage.sql.connections import Connection
 from storage.sql.errors import CannotHold, DatabaseError
-from storage.sql.names import TableName, listed, quoted
+from storage.sql.names import TableName, listed, quoted, temporary
 from storage.sql.tables import Column, ControlRow, Session, Shape, Standing, session_of
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 TRIES: Final = 3
 INSERT, DELETE, UPDATE = 0, 1, 2
-_DELTA, _ROWS, _PLACES = "errata_delta", "errata_rows", "errata_places"
 Batches: TypeAlias = "Callable[[], Iterator[pa.RecordBatch]]"
 """Gives batches of rows, each time that it is called."""
 
@@ -70,6 +69,10 @@ class Write:
     anew: bool = True
     replaces: bool = False
     warn: Callable[[str], None] = field(default=lambda _text: None, repr=False)
+
+    def warn_of_another(self, changed: str) -> None:
+        """Warn of what somebody else changed."""
+        self.warn(f"W610: output '{self.output}': somebody else changed {changed} {self.table.shown}; it is written anew")
 
 
 Way: TypeAlias = Literal["statements", "replacing"]
@@ -128,10 +131,10 @@ def _filled(session: Session, given: Write, way: Way) -> None:
         target.make()
     elif given.shape.mode == "op_rows":
         target.append(anew=given.anew and found != "empty")
-    elif found == "empty" or given.anew or given.delta is None:
+    elif found == "empty" or given.anew or given.delta is None or not target.finds(given.delta):
         target.rewrite(empty=found == "empty")
     elif not target.change(given.delta, way):
-        given.warn(f"W610: output '{given.output}': somebody else changed the table {given.table.shown}; it is written anew")
+        given.warn_of_another("the table")
         target.rewrite()
     session.note(given.table, given.pipeline, given.output, given.row, datetime.now(UTC).isoformat(timespec="seconds"))
 
@@ -146,6 +149,19 @@ class _Target:
     @property
     def name(self) -> str:
         return self.given.table.quoted
+
+    def temporary(self, content: str) -> str:
+        """The quoted name of a temporary table."""
+        return quoted(temporary(self.given.table.table, content))
+
+    @property
+    def place(self) -> str:
+        """The place of a row of the table `t`."""
+        return f"t.{self.session.place(self.given.table, self.given.shape.names)}"
+
+    def finds(self, delta: Delta) -> bool:
+        """Whether each old row can be found: of equal rows, only the place says which one it is."""
+        return not delta.by_values or self.session.place(self.given.table, self.given.shape.names) is not None
 
     @property
     def columns(self) -> Sequence[Column]:
@@ -163,6 +179,8 @@ class _Target:
         fits = sorted(found.columns) == sorted(wanted)
         if fits and (given.replaces or not self._other_key()):
             return "rows"
+        if not given.replaces and given.before.control is not None and given.before.control.columns == given.row.columns:
+            given.warn_of_another("the columns of the table")
         return self._altered(found, wanted)
 
     def _other_key(self) -> bool:
@@ -211,8 +229,9 @@ class _Target:
 
     def _copy(self) -> None:
         session = self.session
-        rows = session.load(_ROWS, [Column(f"c{at}", column.type) for at, column in enumerate(self.columns)], self.given.live())
-        written = session.execute(f"INSERT INTO {self.name} ({listed(self.given.shape.names)}) SELECT {self._values('r')} FROM {_ROWS} AS r")
+        given = temporary(self.given.table.table, "rows")
+        rows = session.load(given, [Column(f"c{at}", column.type) for at, column in enumerate(self.columns)], self.given.live())
+        written = session.execute(f"INSERT INTO {self.name} ({listed(self.given.shape.names)}) SELECT {self._values('r')} FROM {quoted(given)} AS r")
         if written != rows:
             raise session.connection.failed("constraint", f"{self.given.table.shown} took {written} of {rows} rows")
 
@@ -226,7 +245,7 @@ class _Target:
         session = self.session
         identity = [Column(f"k{at}", column.type) for at, column in enumerate(delta.identity)]
         loaded = [Column(name, "int") for name in ("at", "op", "nth")] + identity + [Column(f"c{at}", column.type) for at, column in enumerate(self.columns)]
-        session.load(_DELTA, loaded, iter(delta.rows.to_batches()))
+        session.load(temporary(self.given.table.table, "delta"), loaded, iter(delta.rows.to_batches()))
         if delta.by_values:
             self._find(delta)
         gone = (DELETE,) if way == "statements" else (DELETE, UPDATE)
@@ -237,61 +256,68 @@ class _Target:
         came = (INSERT,) if way == "statements" else (INSERT, UPDATE)
         return self._insert(delta, came) == sum(map(delta.count, came))
 
-    def _matches(self, delta: Delta, table: str) -> str:
-        """The condition that a row of the table is the old row of a change `d`."""
-        return " AND ".join(f"{table}.{quoted(column.name)} = d.k{at}" for at, column in enumerate(delta.identity))
+    @property
+    def _changes(self) -> str:
+        return f"{self.temporary('delta')} AS d"
+
+    @property
+    def _places(self) -> str:
+        return f"{self.temporary('places')} AS p JOIN {self._changes} ON d.at = p.at"
+
+    def _matches(self, delta: Delta) -> str:
+        """The condition that a row of the table `t` is the old row of a change `d`."""
+        return " AND ".join(f"t.{quoted(column.name)} = d.k{at}" for at, column in enumerate(delta.identity))
 
     def _find(self, delta: Delta) -> None:
         """Note the place of each old row: the `nth` of equal rows, in the order of their places."""
         dialect = self.session.dialect
-        places = dialect.place
-        if dialect.compares_texts:
+        if dialect.incomparable:
             self._find_by_text(delta)
             return
-        names = [column.name for column in delta.identity]
-        numbered = f"SELECT {places} AS place, {listed(names)}, row_number() OVER (PARTITION BY {listed(names)} ORDER BY {places}) AS nth FROM {self.name}"
-        same = " AND ".join(f"t.{quoted(column.name)} {dialect.same} d.k{at}" for at, column in enumerate(delta.identity))
+        names = [f"t.{quoted(column.name)}" for column in delta.identity]
+        shown = ", ".join(f"{name} AS k{at}" for at, name in enumerate(names))
+        numbered = f"SELECT {self.place} AS place, {shown}, row_number() OVER (PARTITION BY {', '.join(names)} ORDER BY {self.place}) AS nth FROM {self.name} AS t"
+        same = " AND ".join(f"n.k{at} {dialect.same} d.k{at}" for at in range(len(names)))
         self.session.execute(
-            f"CREATE TEMP TABLE {_PLACES} AS SELECT d.at AS at, t.place AS place FROM ({numbered}) AS t JOIN {_DELTA} AS d ON d.op <> {INSERT} AND d.nth = t.nth AND {same}"
+            f"CREATE TEMP TABLE {self.temporary('places')} AS SELECT d.at AS at, n.place AS place FROM ({numbered}) AS n"
+            f" JOIN {self._changes} ON d.op <> {INSERT} AND d.nth = n.nth AND {same}"
         )
 
     def _find_by_text(self, delta: Delta) -> None:
         """The same by the text of whole rows, by which PostgreSQL can hash; its JSON has no equality."""
-        place = self.session.dialect.place
-        whole = f"ROW({', '.join(quoted(column.name) for column in delta.identity)})::text"
+        whole = f"ROW({', '.join(f't.{quoted(column.name)}' for column in delta.identity)})::text"
         wanted = f"ROW({', '.join(f'd.k{at}' for at in range(len(delta.identity)))})::text"
-        images = f"SELECT {place} AS place, {whole} AS image FROM {self.name}"
+        images = f"SELECT {self.place} AS place, {whole} AS image FROM {self.name} AS t"
         numbered = f"SELECT place, image, row_number() OVER (PARTITION BY image ORDER BY place) AS nth FROM ({images}) AS i"
-        changes = f"SELECT d.at, d.nth, {wanted} AS image FROM {_DELTA} AS d WHERE d.op <> {INSERT}"
+        changes = f"SELECT d.at, d.nth, {wanted} AS image FROM {self._changes} WHERE d.op <> {INSERT}"
         self.session.execute(
-            f"CREATE TEMP TABLE {_PLACES} ON COMMIT DROP AS SELECT c.at AS at, t.place AS place FROM ({numbered}) AS t JOIN ({changes}) AS c ON c.image = t.image AND c.nth = t.nth"
+            f"CREATE TEMP TABLE {self.temporary('places')} ON COMMIT DROP AS SELECT c.at AS at, n.place AS place FROM ({numbered}) AS n"
+            f" JOIN ({changes}) AS c ON c.image = n.image AND c.nth = n.nth"
         )
 
     def _delete(self, delta: Delta, ops: Sequence[int]) -> int:
         kinds = ", ".join(map(str, ops))
         if delta.by_values:
-            found = f"SELECT p.place FROM {_PLACES} AS p JOIN {_DELTA} AS d ON d.at = p.at WHERE d.op IN ({kinds})"
-            return self.session.execute(f"DELETE FROM {self.name} WHERE {self.session.dialect.place} IN ({found})")
-        return self.session.execute(f"DELETE FROM {self.name} WHERE EXISTS (SELECT 1 FROM {_DELTA} AS d WHERE d.op IN ({kinds}) AND {self._matches(delta, self.name)})")
+            found = f"SELECT p.place FROM {self._places} WHERE d.op IN ({kinds})"
+            return self.session.execute(f"DELETE FROM {self.name} AS t WHERE {self.place} IN ({found})")
+        return self.session.execute(f"DELETE FROM {self.name} AS t WHERE EXISTS (SELECT 1 FROM {self._changes} WHERE d.op IN ({kinds}) AND {self._matches(delta)})")
 
     def _update(self, delta: Delta) -> int:
         sets = ", ".join(f"{quoted(column.name)} = d.c{at}" for at, column in enumerate(self.columns))
-        if delta.by_values:
-            place = f"{self.name}.{self.session.dialect.place}"
-            return self.session.execute(f"UPDATE {self.name} SET {sets} FROM {_PLACES} AS p JOIN {_DELTA} AS d ON d.at = p.at WHERE d.op = {UPDATE} AND {place} = p.place")
-        return self.session.execute(f"UPDATE {self.name} SET {sets} FROM {_DELTA} AS d WHERE d.op = {UPDATE} AND {self._matches(delta, self.name)}")
+        found, same = (self._places, f"{self.place} = p.place") if delta.by_values else (self._changes, self._matches(delta))
+        return self.session.execute(f"UPDATE {self.name} AS t SET {sets} FROM {found} WHERE d.op = {UPDATE} AND {same}")
 
     def _insert(self, delta: Delta, ops: Sequence[int]) -> int:
         """Insert new rows; -1 where somebody else's row has the key of one."""
         kinds = ", ".join(map(str, ops))
         if self.given.shape.primary_key and self._taken(kinds):
             return -1
-        return self.session.execute(f"INSERT INTO {self.name} ({listed(self.given.shape.names)}) SELECT {self._values('d')} FROM {_DELTA} AS d WHERE d.op IN ({kinds})")
+        return self.session.execute(f"INSERT INTO {self.name} ({listed(self.given.shape.names)}) SELECT {self._values('d')} FROM {self._changes} WHERE d.op IN ({kinds})")
 
     def _taken(self, kinds: str) -> bool:
         places = {column.name: at for at, column in enumerate(self.columns)}
         same = " AND ".join(f"t.{quoted(name)} = d.c{places[name]}" for name in self.given.shape.primary_key)
-        [(count,)] = self.session.fetched(f"SELECT count(*) FROM {_DELTA} AS d JOIN {self.name} AS t ON {same} WHERE d.op IN ({kinds})")
+        [(count,)] = self.session.fetched(f"SELECT count(*) FROM {self._changes} JOIN {self.name} AS t ON {same} WHERE d.op IN ({kinds})")
         return bool(count)
 
 

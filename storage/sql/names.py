@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 
 _PART = re.compile(r'"(?:[^"]|"")+"|[^".\s\x00][^".\x00]*')
 
@@ -61,6 +62,11 @@ def _plain(part: str) -> str:
 def quoted(name: str) -> str:
     """A name in double quotes, which no name can end."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def temporary(table: str, content: str) -> str:
+    """The name of something temporary that is used beside a table. It has a hash of the table's name, so that no table has it itself."""
+    return f"errata_{content}_{blake2b(table.encode(), digest_size=16).hexdigest()}"
 
 
 def listed(names: Sequence[str]) -> str:

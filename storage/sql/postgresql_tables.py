@@ -19,7 +19,7 @@ DIALECT: Final = Dialect(
         "int": "bigint", "float": "double precision", "numeric": "double precision", "decimal": "numeric(DIGITS,SCALE)", "string": "text", "bool": "boolean", "date": "date",
         "date_time": "timestamp with time zone", "array": "json", "map": "json", "any": "json", "key": "bytea",
     },
-    same="IS NOT DISTINCT FROM", place="ctid", compares_texts=True, longest_name=63, folds_case=False, key_last=True,
+    same="IS NOT DISTINCT FROM", places=("ctid",), incomparable=frozenset({"json"}), reserved=frozenset({"ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"}), longest_name=63, folds_case=False, key_last=True,
 )  # fmt: skip
 
 

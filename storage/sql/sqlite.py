@@ -28,7 +28,7 @@ def opened(connection: Connection, mode: str) -> sqlite3.Connection:
     path = connection.address().path
     assert path is not None  # a kind of files
     if mode == "ro" and not path.is_file():
-        raise connection.failed("refused", "there is no such file")
+        raise connection.failed("refused", "it is a folder, and no file" if path.is_dir() else "there is no such file")
     with translating(connection):
         database = sqlite3.connect(f"file:{quote(str(path))}?mode={mode}", uri=True, timeout=connection.timeout, isolation_level=None, check_same_thread=False)
         database.text_factory = _text

@@ -17,22 +17,20 @@ from storage.values.text import time_text
 if TYPE_CHECKING:
     import sqlite3
 
+_SCHEMA: Final = "main"
 DIALECT: Final = Dialect(
     types={
         "int": "INTEGER", "float": "REAL", "numeric": "REAL", "decimal": "TEXT", "string": "TEXT", "bool": "INTEGER", "date": "TEXT", "date_time": "TEXT",
         "array": "TEXT", "map": "TEXT", "any": "TEXT", "key": "BLOB",
     },
-    same="IS", place="rowid",
+    same="IS", places=("rowid", "oid", "_rowid_"), schemas=frozenset({_SCHEMA}),
 )  # fmt: skip
-_SCHEMA: Final = "main"
 
 
 def session(connection: Connection, *, writes: bool) -> Session:
     """A session on a file, which is made where it is written to."""
-    path = connection.address().path
-    assert path is not None  # a kind of files
     if writes:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        connection.make_folder()
     return SqliteSession(connection, opened(connection, "rwc" if writes else "ro"))
 
 
@@ -74,22 +72,28 @@ class SqliteSession(Session):
         rows = 0
         with translating(self.connection):
             for batch in batches:
-                values = [_plain(values) for values in batch.columns]
+                values = [_plain(values, column) for values, column in zip(batch.columns, columns, strict=True)]
                 self._database.executemany(f"INSERT INTO {table} VALUES ({marks})", zip(*values, strict=True))
                 rows += batch.num_rows
         return rows
 
     def standing(self, table: TableName) -> Standing:
         """The table or view that has a name, by the schema."""
-        schema = quoted(table.schema or _SCHEMA)
-        found = self.fetched(f"SELECT name, type FROM {schema}.sqlite_master WHERE type IN ('table', 'view') AND lower(name) = lower(?)", (table.table,))
+        if (table.schema or _SCHEMA).casefold() != _SCHEMA:
+            return Standing()
+        found = self.fetched(f"SELECT name, type FROM {_SCHEMA}.sqlite_master WHERE type IN ('table', 'view') AND lower(name) = lower(?)", (table.table,))
         if not found:
             return Standing()
-        columns = self.fetched("SELECT name, type FROM pragma_table_info(?, ?)", (found[0][0], table.schema or _SCHEMA))
+        columns = self.fetched("SELECT name, type FROM pragma_table_info(?, ?)", (found[0][0], _SCHEMA))
         return Standing("table" if found[0][1] == "table" else "view", tuple((name, type_.upper()) for name, type_ in columns))
 
+    def place(self, table: TableName, columns: Sequence[str]) -> str | None:
+        """The name of a row's place; a table that is made WITHOUT ROWID has none."""
+        [(without,)] = self.fetched("SELECT wr FROM pragma_table_list(?) WHERE schema = ?", (table.table, _SCHEMA))
+        return None if without else super().place(table, columns)
+
     def make_schema(self, schema: str) -> None:
-        """Do nothing: a schema of SQLite is an attached file, and a statement that names another fails."""
+        """Do nothing: a file is the one schema."""
 
     def reclaim(self, table: TableName) -> None:
         """Write the file anew, and cut off the log beside it."""
@@ -101,8 +105,10 @@ class SqliteSession(Session):
         self._database.close()
 
 
-def _plain(values: pa.Array) -> list[Any]:
-    """Values as SQLite stores them: decimals with all digits, dates and times as ISO text, booleans as 0 and 1."""
+def _plain(values: pa.Array, column: Column) -> list[Any]:
+    """Values as SQLite stores them: decimals with all digits, numbers of several types as floats, dates and times as ISO text, booleans as 0 and 1."""
+    if column.type == "numeric":
+        values = values.cast(pa.float64())
     if pa.types.is_timestamp(values.type):
         found: list[Any] = time_text(values).to_pylist()
         return found

@@ -97,9 +97,11 @@ class Dialect:
     Attributes:
         types: Its type of each CXL type.
         same: Compares two expressions, null with null too.
-        place: The name of a row's place in its table.
+        places: Names of a row's place in its table. A column hides the one that it has.
         alters: Whether columns of a table with a primary key can be altered.
-        compares_texts: Whether rows are compared by the text of all their values: JSON has no equality.
+        incomparable: Types without an equality: with one, rows are compared by the text of all their values, and it is in no primary key.
+        reserved: Names that no column can have.
+        schemas: The only names of schemas; None where schemas are made.
         longest_name: The bytes of a name at most; None for no limit.
         folds_case: Whether names that differ by case alone are one.
         key_last: Whether a table takes its primary key when its rows are there: one index is built, and not kept up row by row.
@@ -107,9 +109,11 @@ class Dialect:
 
     types: Mapping[str, str]
     same: str
-    place: str
+    places: tuple[str, ...]
     alters: bool = True
-    compares_texts: bool = False
+    incomparable: frozenset[str] = frozenset()
+    reserved: frozenset[str] = frozenset()
+    schemas: frozenset[str] | None = None
     longest_name: int | None = None
     folds_case: bool = True
     key_last: bool = False
@@ -173,6 +177,11 @@ class Session(ABC):
     def locked(self) -> str:
         """The end of a statement that locks the rows that it reads."""
         return ""
+
+    def place(self, table: TableName, columns: Sequence[str]) -> str | None:
+        """The name of a row's place in a table with these columns; None where nothing has the place."""
+        taken = {name.casefold() for name in columns}
+        return next((name for name in self.dialect.places if name not in taken), None)
 
     # -- the control table
 

@@ -183,6 +183,39 @@ def check_changed_by_another(kind: str, path: Path) -> None:
         assert stored(database) == Counter(SECOND)
 
 
+def check_columns_of_another(kind: str, path: Path) -> None:
+    """A column that somebody added or dropped gives W610, as the table is written anew; a column of an edit does not."""
+    for statement in ("ALTER TABLE report ADD COLUMN note VARCHAR", "ALTER TABLE report DROP COLUMN amount"):
+        folder, database = made(kind, path / statement.split()[3], "key_column: none")
+        lay(folder, FIRST)
+        folder.run()
+        database.do(statement)
+        lay(folder, SECOND)
+        with standing_in(folder.path):
+            code, _, err = command("run", "pipeline.yaml", "--max-retract-share", "1")
+        assert (code, "W610: output 'report': somebody else changed the columns of the table report" in err) == (0, True)
+        assert stored(database) == Counter(SECOND)
+        folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("key_column: none", "key_column: none, mapping: {twice: amount}"))
+        with standing_in(folder.path):
+            code, _, err = command("run", "pipeline.yaml")
+        assert (code, "W610" in err) == (0, False)
+
+
+def check_names_of_its_own(kind: str, path: Path) -> None:
+    """Tables and columns may have the names of what a transaction uses itself. Of rows with equal values each gets its own."""
+    names = ["errata_delta", "errata_rows", "errata_places", "errata_batch", "d", "t"]
+    columns = ["rowid", "oid", "nth", "place", "k1", "image"]
+    for at, (table, column) in enumerate(zip(names, columns, strict=True)):
+        folder, database = made(kind, path / str(at), f"key_column: none, mapping: {{{column}: region}}")
+        folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("table: report", f"table: {table}"))
+        for rows in ([(1, "7", 10), (2, "7", 20), (3, "8", 30)], [(1, "7", 11), (2, "7", 21), (3, "8", 30)], [(2, "8", 21), (3, "8", 31)]):
+            lay(folder, rows)
+            with standing_in(folder.path):
+                code, _, err = command("run", "pipeline.yaml", "--max-retract-share", "1")
+            assert (code, "W610" in err) == (0, False)
+            assert Counter(database.ask(f'SELECT id, "{column}", amount FROM {table}')) == Counter(rows)
+
+
 def check_control_row_without_epoch(kind: str, path: Path) -> None:
     """A control row that somebody emptied is none of ours: the table is foreign, until it is taken over."""
     folder, database = made(kind, path)

@@ -8,6 +8,7 @@ import pytest
 
 from errata.core.failures import StorageFailed
 from tests.support import database_tables as tables
+from tests.support.pipelines import command, standing_in
 
 KINDS = ["sqlite", "duckdb"]
 
@@ -46,6 +47,16 @@ def test_two_rows_exchange_a_unique_value(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_somebody_else_changed_the_table(kind: str, tmp_path: Path) -> None:
     tables.check_changed_by_another(kind, tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_somebody_else_changed_the_columns(kind: str, tmp_path: Path) -> None:
+    tables.check_columns_of_another(kind, tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_names_that_a_transaction_uses_itself(kind: str, tmp_path: Path) -> None:
+    tables.check_names_of_its_own(kind, tmp_path)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -105,6 +116,87 @@ def test_names_that_are_one_to_the_database(tmp_path: Path) -> None:
     tables.lay(folder, tables.FIRST)
     with pytest.raises(StorageFailed, match=r"E614.*'id' and 'Id'"):
         folder.run()
+
+
+@pytest.mark.parametrize(
+    ("kind", "config", "message"),
+    [
+        ("sqlite", "table: temp.report", "has no schema 'temp'"),
+        ("sqlite", "table: public.report", "has no schema 'public'"),
+        ("duckdb", "table: _ERRATA_OUTPUTS", "notes what each output holds"),
+        ("sqlite", "table: report, mode: op_rows, mapping: {offset: region, _offset: amount}", "columns '_offset' and '_offset' are one name"),
+    ],
+)
+def test_names_that_the_database_cannot_hold_are_refused_before_the_commit(kind: str, config: str, message: str, tmp_path: Path) -> None:
+    folder, database = tables.made(kind, tmp_path, "if_exists: overwrite")
+    database.do("CREATE TABLE other (x INTEGER)")
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("table: report", config))
+    tables.lay(folder, tables.FIRST)
+    with pytest.raises(StorageFailed, match=f"E614.*{message}"):
+        folder.run()
+    assert folder.load().head_epoch() is None
+
+
+def test_a_name_of_an_undeclared_field_is_refused_before_the_commit(tmp_path: Path) -> None:
+    folder, _ = tables.made("sqlite", tmp_path)
+    folder.write("orders.csv", "id,region,amount,Amount\n1,north,10,11\n")
+    with pytest.raises(StorageFailed, match=r"E614.*'amount' and 'Amount'"):
+        folder.run()
+    assert folder.load().head_epoch() is None
+
+
+def test_a_column_may_take_each_name_of_a_place(tmp_path: Path) -> None:
+    """Nothing has the place of a row then, so that all rows are written."""
+    folder, database = tables.made("sqlite", tmp_path, "key_column: none, mapping: {rowid: id, OID: region, _rowid_: amount}")
+    for rows in (tables.FIRST, tables.SECOND):
+        tables.lay(folder, rows)
+        folder.run(max_retract_share=1.0)
+        assert sorted(database.ask('SELECT "rowid", "OID", "_rowid_" FROM report')) == sorted(rows)
+
+
+def test_a_table_without_rowid_is_taken_over(tmp_path: Path) -> None:
+    folder, database = tables.made("sqlite", tmp_path, "key_column: none, if_exists: overwrite")
+    database.do("CREATE TABLE report (id INTEGER PRIMARY KEY, region TEXT, amount INTEGER) WITHOUT ROWID")
+    for rows in (tables.FIRST, tables.SECOND):
+        tables.lay(folder, rows)
+        folder.run(max_retract_share=1.0)
+        assert sorted(database.ask("SELECT * FROM report")) == sorted(rows)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_folder_that_cannot_be_made_is_told_with_the_epoch(kind: str, tmp_path: Path) -> None:
+    folder, _ = tables.made(kind, tmp_path)
+    folder.write("errata.toml", f'[connections.shop]\nurl = "{kind}:data/new/shop.db"\n')
+    folder.write("data", "a file")
+    tables.lay(folder, tables.FIRST)
+    with pytest.raises(StorageFailed, match=r"E613.*its folder cannot be made: Not a directory: epoch 1 is committed; report holds no epoch: run again"):
+        folder.run()
+    folder.remove("data")
+    assert folder.run().committed is False
+    assert (tmp_path / "data/new/shop.db").is_file()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_folder_in_place_of_the_file(kind: str, tmp_path: Path) -> None:
+    folder, _ = tables.made(kind, tmp_path)
+    (tmp_path / "shop.db").mkdir()
+    tables.lay(folder, tables.FIRST)
+    with pytest.raises(StorageFailed, match=r"E608.*it is a folder, and no file"):
+        folder.run()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_that_a_database_keeps_by_value(kind: str, tmp_path: Path) -> None:
+    """SQLite drops the sign of zero, which is no difference; whole numbers of a numeric column are floats in deltas too, as in the table."""
+    folder, database = tables.made(kind, tmp_path, "key_column: none")
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("type: csv\n      path: orders.csv", "type: json\n      path: orders.json").replace("{name: amount, type: int}", "{name: amount, type: numeric}, {name: rate, type: float}"))
+    for first in (9007199254740993, 9223372036854775807, 1):
+        folder.write("orders.json", f'[{{"id":1,"region":"a","amount":{first},"rate":-0.0}},{{"id":2,"region":"b","amount":-0.0,"rate":1.5}},{{"id":3,"region":"c","amount":1,"rate":0.1}}]')
+        with standing_in(tmp_path):
+            code, _, err = command("run", "pipeline.yaml")
+        assert (code, "W610" in err) == (0, False)
+        assert folder.violations() == []
+        assert database.ask("SELECT amount, rate FROM report ORDER BY id") == [(float(first), 0.0), (0.0, 1.5), (1.0, 0.1)]
 
 
 def test_a_dry_run_opens_no_output(tmp_path: Path) -> None:

@@ -76,6 +76,14 @@ def test_somebody_else_changed_the_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.deep
+def test_somebody_else_changed_the_columns(tmp_path: Path) -> None:
+    tables.check_columns_of_another(KIND, tmp_path)
+
+
+def test_names_that_a_transaction_uses_itself(tmp_path: Path) -> None:
+    tables.check_names_of_its_own(KIND, tmp_path)
+
+
 def test_a_control_row_without_an_epoch(tmp_path: Path) -> None:
     tables.check_control_row_without_epoch(KIND, tmp_path)
 
@@ -166,6 +174,13 @@ def test_values_and_names_that_it_cannot_hold(tmp_path: Path) -> None:
     folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("primary_key: [id]}}", f"primary_key: [id], mapping: {{{'x' * 64}: region}}}}}}"))
     with pytest.raises(StorageFailed, match=r"E614.*63 bytes"):
         folder.run()
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("x" * 64, "xmin"))
+    with pytest.raises(StorageFailed, match=r"E614.*system column 'xmin'"):
+        folder.run()
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{xmin: region}", "{id: region, region: id}").replace("{name: region, type: string}", "{name: region, type: any}"))
+    with pytest.raises(StorageFailed, match=r"E614.*'id' of the primary key is json"):
+        folder.run()
+    assert folder.load().head_epoch() is None
 
 
 def test_a_schema_is_made_and_types_are_as_documented(tmp_path: Path) -> None:
