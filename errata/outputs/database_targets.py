@@ -139,25 +139,37 @@ class Looked:
 
     def refuse_columns(self, shape: Shape) -> None:
         """Raise StorageFailed (E614) for names that the database cannot hold, and for a primary key that it cannot compare."""
-        dialect, seen = dialect_of(self.connection), dict[str, str]()
-        names, schema = shape.names, self.table.schema
+        for message, help_text in (*self._wrong_table(), *self._wrong_names(shape), *self._wrong_key(shape)):
+            raise StorageFailed(f"E614: output '{self.node.name}': {message}", help=help_text)
+
+    def _wrong_table(self) -> Iterator[tuple[str, str]]:
+        """What is wrong with the name of the table, and the ways out."""
+        schema, schemas = self.table.schema, dialect_of(self.connection).schemas
         if self.table.table.casefold() == CONTROL:
-            raise StorageFailed(f"E614: output '{self.node.name}': {self.shown} is the table that notes what each output holds", help="name another table")
-        if dialect.schemas is not None and schema is not None and schema.casefold() not in dialect.schemas:
-            raise StorageFailed(f"E614: output '{self.node.name}': a file of {self.connection.kind} has no schema '{schema}'", help=f"write table: {self.table.table}")
-        for name in (name for name in names if name in dialect.reserved):
-            raise StorageFailed(f"E614: output '{self.node.name}': {self.connection.kind} has a system column '{name}' in each table", help="give the column another name with mapping")
-        for name in (*names, self.table.table, *filter(None, [self.table.schema])):
+            yield f"{self.shown} is the table that notes what each output holds", "name another table"
+        if schemas is not None and schema is not None and schema.casefold() not in schemas:
+            yield f"a file of {self.connection.kind} has no schema '{schema}'", f"write table: {self.table.table}"
+
+    def _wrong_names(self, shape: Shape) -> Iterator[tuple[str, str]]:
+        """What is wrong with the names of columns, and with the length of all names, and the ways out."""
+        dialect, seen, help_text = dialect_of(self.connection), dict[str, str](), "give the column another name with mapping"
+        for name in (*shape.names, self.table.table, *filter(None, [self.table.schema])):
             if dialect.longest_name is not None and len(name.encode()) > dialect.longest_name:
-                raise StorageFailed(f"E614: output '{self.node.name}': the name '{name}' is longer than {dialect.longest_name} bytes; the database would cut it")
-        for name in names:
-            folded = name.casefold() if dialect.folds_case else name
-            if folded in seen:
-                raise StorageFailed(f"E614: output '{self.node.name}': columns '{seen[folded]}' and '{name}' are one name to the database", help="give one of them another name with mapping")
-            seen[folded] = name
-        for one in (one for one in shape.columns if one.name in shape.primary_key and dialect.type_of(one.type) in dialect.incomparable):
-            message = f"E614: output '{self.node.name}': column '{one.name}' of the primary key is {dialect.type_of(one.type)}, which {self.connection.kind} cannot compare"
-            raise StorageFailed(message, help="name columns of other types, or leave primary_key out: the column _key is then the key")
+                yield f"the name '{name}' is longer than {dialect.longest_name} bytes; the database would cut it", "write a shorter one; mapping gives a column another name"
+        for name in shape.names:
+            if name in dialect.reserved:
+                yield f"{self.connection.kind} has a system column '{name}' in each table", help_text
+            twin = seen.setdefault(name.casefold() if dialect.folds_case else name, name)
+            if twin != name or shape.names.count(name) > 1:
+                yield f"columns '{twin}' and '{name}' are one name to the database", "give one of them another name with mapping"
+
+    def _wrong_key(self, shape: Shape) -> Iterator[tuple[str, str]]:
+        """Columns of the primary key that the database cannot compare, and the way out."""
+        dialect = dialect_of(self.connection)
+        for one in shape.columns:
+            if one.name in shape.primary_key and dialect.type_of(one.type) in dialect.incomparable:
+                message = f"column '{one.name}' of the primary key is {dialect.type_of(one.type)}, which {self.connection.kind} cannot compare"
+                yield message, "name columns of other types, or leave primary_key out: the column _key is then the key"
 
 
 def _event_shape(columns: Sequence[Column], form: str) -> Shape:
