@@ -42,6 +42,7 @@ def opened(connection: Connection, *, read_only: bool) -> Any:
             with translating(connection):
                 database = duckdb.connect(str(path), read_only=read_only)
                 database.execute("SET TimeZone = 'UTC'")
+                database.execute("SET python_enable_replacements = false")  # a table that is not there is no variable of this program
                 return database
         except DatabaseError as error:
             if error.trouble != "busy" or time.monotonic() > until:

@@ -16,7 +16,7 @@ from storage.sql.connections import Connection
 from storage.sql.errors import DatabaseError
 from storage.sql.names import TableName
 from storage.sql.others import OtherReading
-from storage.sql.reading import AnswerColumn, Ask, From
+from storage.sql.reading import AnswerColumn, Ask, From, one_moment
 from storage.sql.sqlite import SqliteReading
 
 
@@ -115,3 +115,12 @@ def test_a_signal_ends_a_statement_of_sqlite_as_an_interrupt(tmp_path: Path) -> 
 def test_a_comment_at_the_end_of_a_query_ends_there() -> None:
     reading = OtherReading(Connection("shop", Secret("mssql://h/d")))
     assert reading.statement(Ask(query="SELECT 1 AS a -- all"), [AnswerColumn("a")]) == 'SELECT "a" FROM (\nSELECT 1 AS a -- all\n) errata_answer'
+
+
+def test_a_name_in_a_query_of_duckdb_is_no_variable_of_this_program(tmp_path: Path) -> None:
+    import duckdb
+
+    duckdb.connect(str(tmp_path / "shop.db")).close()
+    connection = Connection("shop", Secret("duckdb:shop.db"), folder=tmp_path)
+    with one_moment(connection) as reading, pytest.raises(DatabaseError, match="Table with name self does not exist"):
+        reading.described(Ask(query="SELECT * FROM self"))
