@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from changelog import arrow_algebra, spark_algebra
 from changelog.algebra import fold, latest
-from changelog.columns import column
+from changelog.columns import KEY, column
 from changelog.lazy_imports import F, pa
 from changelog.ops import Op
 from changelog.rows import Predicate, Rows, has_value, is_null, is_set, some_set
@@ -129,13 +129,19 @@ class Tables:
 
     def live_with(self, engine: Engine, node: Node, keys: Rows, on: str, at: int) -> Rows:
         """The live rows of a node with a table that have one of some keys in one of Errata's own columns."""
-        table, most = self.changelog(node), engine.limits.held_rows
-        if is_local(self.root) and keys.at_most is not None and keys.at_most <= engine.limits.driver_rows and not engine.limits.are_small(table.statistics.rows()):
-            values = sorted(keys.as_table().column(on).drop_null().to_pylist())
-            found = chosen_live(engine, table, InValues(on, values), at, most)
+        table = self.changelog(node)
+        if (few := self._few(engine, table, keys, on)) is not None:
+            found = chosen_live(engine, table, InValues(on, few), at, engine.limits.held_rows)
             if found is not None:
                 return Rows(engine, found)
         return folded(engine, table, at, lambda rows: rows.semi_join(keys, on))
+
+    def _few(self, engine: Engine, table: ChangelogTable, keys: Rows, name: str) -> list[bytes] | None:
+        """Keys, ascending, where they are few and the rows of a local table are many; else None."""
+        limits = engine.limits
+        if not is_local(self.root) or keys.at_most is None or keys.at_most > limits.driver_rows or limits.are_small(table.statistics.rows()):
+            return None
+        return sorted(keys.as_table().column(name).drop_null().to_pylist())
 
     def _inputs(self, node: Node, read: Callable[[Node], Rows]) -> Iterator[Rows]:
         """The rows at each input of a node, out of the rows that `read` returns for the nodes upstream."""
@@ -167,6 +173,10 @@ class Tables:
         table = self.state(name)
         if not table.exists():
             return None
+        if keys is not None and (few := self._few(engine, table, keys, KEY)) is not None:
+            newest = table.newest_arrow(few, at, engine.limits.held_rows)
+            if newest is not None:
+                return without_removed(Rows(engine, newest).without("_epoch"))
         rows = stored_rows(engine, table, at=at)
         return without_removed(latest(rows if keys is None else rows.semi_join(keys, "_key")))
 
@@ -255,7 +265,13 @@ def folded(engine: Engine, table: ChangelogTable, at: int | None = None, choose:
 
 
 def chosen_live(engine: Engine, table: ChangelogTable, choice: Choice, at: int, most: int | None = None) -> pa.Table | None:
-    """The live rows of a table that are chosen, on the driver. None where many rows were taken back, or more than `most` op rows are chosen."""
+    """The live rows of a table that are chosen, on the driver. None where many rows were taken back, or more than `most` op rows are chosen.
+
+    Of a key one row is live, so the last epoch of a key tells which.
+    """
+    if isinstance(choice, InValues) and choice.column == KEY:
+        newest = table.newest_arrow(choice.values, at, most)
+        return None if newest is None else arrow_algebra.fold(newest)
     taken = table.statistics.retractions()
     rows = None if taken > engine.limits.driver_rows else table.few_chosen_arrow(choice, at, most)
     if rows is None:

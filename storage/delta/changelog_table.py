@@ -25,7 +25,7 @@ from changelog.ops import NEGATIVE
 from changelog.rows import TaskRows
 from storage import durable
 from storage.delta import maintenance
-from storage.delta.chosen_rows import Choice, InRanges, blank_columns, chosen_rows
+from storage.delta.chosen_rows import Choice, InRanges, blank_columns, chosen_rows, newest_rows
 from storage.delta.columns import Placement, Storing, TableSchema, declared, in_place, logical_column, logical_table, place, stored_columns
 from storage.delta.marks import mark_of
 from storage.delta.scan import Condition, Given, Ranges, Within, add_actions, scanned
@@ -259,6 +259,16 @@ class ChangelogTable:
         with storing(self.uri):
             placements = [where for where in self._placements(self._required()) if where.column.name != CAUSE]
             rows = chosen_rows(self._required(), [name for where in placements for name in where.read], choice, at, most)
+            return None if rows is None else logical_table(rows, placements)
+
+    def newest_arrow(self, keys: Sequence[bytes], at: int | None = None, most: int | None = None) -> pa.Table | None:
+        """Return the rows that some keys, which ascend, have in the last of their epochs up to `at`, on the driver and without `_cause`.
+
+        None where more than `most` rows are read to find them.
+        """
+        with storing(self.uri):
+            placements = [where for where in self._placements(self._required()) if where.column.name != CAUSE]
+            rows = newest_rows(self._required(), [name for where in placements for name in where.read], keys, at, most)
             return None if rows is None else logical_table(rows, placements)
 
     def blank(self, names: Collection[str]) -> frozenset[str]:

@@ -14,8 +14,8 @@ from functools import reduce
 from operator import itemgetter, or_
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from changelog.columns import EPOCH
-from changelog.lazy_imports import np, pa, pl
+from changelog.columns import EPOCH, KEY
+from changelog.lazy_imports import np, pa, pc, pl
 from storage.delta.columns import in_place
 from storage.delta.data_files import TableFiles
 from storage.engines.arrow import plain
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Bounds: TypeAlias = Mapping[str, tuple[Any, Any]]
     Mask: TypeAlias = NDArray[np.bool_]
 
-__all__ = ["Choice", "FileSpans", "InRanges", "InSpans", "InValues", "blank_columns", "chosen_rows"]
+__all__ = ["Choice", "FileSpans", "InRanges", "InSpans", "InValues", "blank_columns", "chosen_rows", "newest_rows"]
 
 
 _ANY: Final = (-(1 << 63), (1 << 63) - 1)
@@ -198,8 +198,7 @@ def _between(starts: NDArray[np.int64], stops: NDArray[np.int64], count: int) ->
 
 def chosen_rows(table: DeltaTable, names: Sequence[str], choice: Choice, last_epoch: int | None = None, most: int | None = None) -> pa.Table | None:
     """Return some stored columns of the chosen rows up to an epoch, in plain types and in any order; None where there are more than `most`. Raises OSError."""
-    kinds = {where.column.name: where.column.type for where in in_place(table.schema().fields)}
-    schema = pa.schema([pa.field(name, kinds[name]) for name in names])
+    schema = _schema(table, names)
     files, made, count = TableFiles(table), [schema.empty_table()], 0
     for one in files.all():
         made.append(_File(files, one).rows(schema, choice, last_epoch))
@@ -207,6 +206,47 @@ def chosen_rows(table: DeltaTable, names: Sequence[str], choice: Choice, last_ep
         if most is not None and count > most:
             return None
     return pa.concat_tables(made)
+
+
+def newest_rows(table: DeltaTable, names: Sequence[str], keys: Sequence[bytes], last_epoch: int | None = None, most: int | None = None) -> pa.Table | None:
+    """Return some stored columns of the rows that some keys have in the last of their epochs, in any order; None where more than `most` are read. Raises OSError.
+
+    Files are read from the newest one on, until the others are older than what was found of each key. So it does not matter how many epochs a key has rows of.
+
+    Args:
+        table: The table.
+        names: The columns, `_key` and `_epoch` among them.
+        keys: The keys, ascending.
+        last_epoch: The last epoch that counts.
+        most: The most rows.
+    """
+    files = TableFiles(table)
+    ordered = sorted(((one.bounds.get(EPOCH, _ANY)[1], one) for one in files.all()), key=itemgetter(0), reverse=True)
+    behind = [*(last for last, _ in ordered[1:]), _ANY[0]]
+    schema, made = _schema(table, names), [_schema(table, names).empty_table()]
+    left, count, unsettled = InValues(KEY, keys), 0, made[0].select([KEY, EPOCH])
+    for (_, one), older in zip(ordered, behind, strict=False):
+        found = _File(files, one).rows(schema, left, last_epoch)
+        made.append(found)
+        count += found.num_rows
+        if most is not None and count > most:
+            return None
+        unsettled = pa.concat_tables([unsettled, found.select([KEY, EPOCH])])
+        is_newer = pc.greater(unsettled.column(EPOCH), older)
+        settled, unsettled = set(unsettled.filter(is_newer).column(KEY).to_pylist()), unsettled.filter(pc.invert(is_newer))
+        if settled:
+            left = InValues(KEY, [key for key in left.values if key not in settled])
+        if not left.values:
+            break
+    rows = pa.concat_tables(made)
+    versions = pl.DataFrame({name: rows.column(name) for name in (KEY, EPOCH)})
+    return rows.filter(versions.select(pl.col(EPOCH) == pl.col(EPOCH).max().over(KEY)).to_series().to_arrow())
+
+
+def _schema(table: DeltaTable, names: Sequence[str]) -> pa.Schema:
+    """The plain types of some stored columns."""
+    kinds = {where.column.name: where.column.type for where in in_place(table.schema().fields)}
+    return pa.schema([pa.field(name, kinds[name]) for name in names])
 
 
 def blank_columns(table: DeltaTable, names: Collection[str]) -> frozenset[str]:

@@ -36,11 +36,13 @@ def table_of(place: str, history: list[list[Record]], *, ordered: bool = False) 
     """Return a table with one data file an epoch."""
     table = ChangelogTable(place, COLUMNS)
     for epoch, rows in enumerate(history, 1):
-        kinds = {"_op": pa.int8(), "_key": pa.binary(), "_row": pa.int64(), "^v.*$": pa.int64()}
-        given = sorted(rows, key=lambda row: row["_key"]) if ordered else rows
-        schema = pa.schema([(name, kinds.get(name, pa.string())) for name in COLUMNS])
-        table.append(pa.Table.from_pylist(given, schema), epoch)
+        table.append(arrow(sorted(rows, key=lambda row: row["_key"]) if ordered else rows), epoch)
     return table
+
+
+def arrow(rows: list[Record]) -> pa.Table:
+    kinds = {"_op": pa.int8(), "_key": pa.binary(), "_row": pa.int64(), "^v.*$": pa.int64()}
+    return pa.Table.from_pylist(rows, pa.schema([(name, kinds.get(name, pa.string())) for name in COLUMNS]))
 
 
 def all_rows(history: list[list[Record]]) -> list[Record]:
@@ -49,6 +51,47 @@ def all_rows(history: list[list[Record]]) -> list[Record]:
 
 def texts(rows: Any) -> list[str]:
     return sorted(str(sorted((name, value) for name, value in row.items() if name != "_cause")) for row in rows)
+
+
+@examples(60, 12)
+@given(st.lists(st.lists(op_rows, min_size=1, max_size=12), min_size=1, max_size=5), st.sets(st.binary(max_size=2), max_size=8), st.integers(1, 5), st.integers(0, 5))
+def test_rows_of_the_last_epoch_of_some_keys(history: list[list[Record]], values: set[bytes], at: int, together: int) -> None:
+    """Also where some epochs lie in one file."""
+    wanted = values | {row["_key"] for rows in history for row in rows[::3]}
+    with TemporaryDirectory() as place:
+        table = table_of(place, history[:together])
+        if together:
+            table.optimize(1 << 20)
+        for epoch, rows in enumerate(history[together:], together + 1):
+            table.append(arrow(rows), epoch)
+        found = table.newest_arrow(sorted(wanted), at)
+    known = [row for row in all_rows(history) if row["_epoch"] <= at and row["_key"] in wanted]
+    last = {row["_key"]: max(one["_epoch"] for one in known if one["_key"] == row["_key"]) for row in known}
+    assert found is not None
+    assert texts(found.to_pylist()) == texts(row for row in known if row["_epoch"] == last[row["_key"]])
+
+
+def test_older_files_are_not_read_where_newer_ones_have_all_keys(tmp_path: Path) -> None:
+    rows = [{"_op": 0, "_key": key, "_cause": "x", "_error": None, "_file": "a", "_row": 1, "^v.*$": 1, "w": "1"} for key in (b"a", b"b", b"c")]
+    table = table_of(str(tmp_path), [rows, rows[:2], rows[:1]])
+    for file in TableFiles(table._required()).all():
+        if file.bounds["_epoch"] == (1, 1):
+            (tmp_path / file.path).unlink()
+    found = table.newest_arrow([b"a", b"b"])
+    assert found is not None
+    assert sorted(zip(found["_key"].to_pylist(), found["_epoch"].to_pylist(), strict=True)) == [(b"a", 3), (b"b", 2)]
+    with pytest.raises(StorageError):
+        table.newest_arrow([b"a", b"c"])
+    assert table.newest_arrow([b"a", b"b"], most=1) is None
+    table.append(arrow(rows[:1]), 4)
+    table.append(arrow(rows[1:]), 4)
+    found = table.newest_arrow([b"a", b"b", b"c"])
+    assert found is not None
+    assert found["_epoch"].to_pylist() == [4, 4, 4]
+    table.clear()
+    none = table.newest_arrow([b"a"])
+    assert none is not None
+    assert none.num_rows == 0
 
 
 @examples(60, 12)
