@@ -45,6 +45,7 @@ class FileStat:
     """A file of a source. `name` is its path below the base folder, with `/`, or its URI. Times are nanoseconds since 1970.
 
     `tag`: what a store has to tell versions of an object apart; empty for files of this machine.
+    `linked`: whether the path is that of a link.
     """
 
     path: Place
@@ -53,6 +54,7 @@ class FileStat:
     mtime_ns: int
     created_ns: int
     tag: str = ""
+    linked: bool = False
 
 
 @dataclass(frozen=True)
@@ -175,10 +177,10 @@ def _candidates(query: FileQuery, places: Places) -> Iterator[FileStat | None]:
         yield from _objects(query.glob, places)
     elif query.glob is not None:
         top = Path("/") if query.glob.startswith("/") else root
-        yield from (_stat(top / name, root) for name in _globbed(query.glob.lstrip("/"), top))
+        yield from (_stat(top / name, root, linked=linked) for name, linked in _globbed(query.glob.lstrip("/"), top))
     elif query.regex is not None:
         search = pattern_of(query.regex).search
-        yield from (_stat(root / name, root) for name in _below(root, "", recursive=query.recursive) if search(name))
+        yield from (_stat(root / name, root, linked=linked) for name, linked in _below(root, "", recursive=query.recursive) if search(name))
 
 
 def _objects(pattern: str, places: Places) -> Iterator[FileStat]:
@@ -214,15 +216,16 @@ def _named(text: str, places: Places) -> FileStat | None:
         raise NothingFound(text, "file not found")
     if not path.is_file():
         raise InputError(text, "not a regular file")
-    return _stat(path, places.folder)
+    return _stat(path, places.folder, linked=path.is_symlink())
 
 
-def _stat(path: Path, root: Path) -> FileStat | None:
+def _stat(path: Path, root: Path, *, linked: bool) -> FileStat | None:
     """The facts of a regular file; None for anything else. Raises InputError where the system refuses them.
 
     Args:
         path: The file.
         root: The base folder, without links.
+        linked: Whether the path is that of a link.
     """
     name = path.as_posix().removeprefix(root.as_posix().rstrip("/") + "/")
     try:
@@ -234,15 +237,14 @@ def _stat(path: Path, root: Path) -> FileStat | None:
     if not stat.S_ISREG(facts.st_mode):
         return None
     created = int(getattr(facts, "st_birthtime", facts.st_ctime) * 1e9)
-    return FileStat(path, name, facts.st_size, facts.st_mtime_ns, created)
+    return FileStat(path, name, facts.st_size, facts.st_mtime_ns, created, linked=linked)
 
 
 def _refuse_ways_out(files: Iterable[FileStat], root: Path) -> None:
     """Raise PathRefused for a file that is not really in a folder. Each folder is looked at once, not for each of its files."""
-    is_in = cache(lambda folder: folder.resolve().is_relative_to(root))
+    is_in = cache(lambda folder: (root / folder).resolve().is_relative_to(root))
     for file in files:
-        path = file.path
-        if isinstance(path, Path) and not (path.resolve().is_relative_to(root) if path.is_symlink() else is_in(path.parent)):
+        if isinstance(file.path, Path) and not (file.path.resolve().is_relative_to(root) if file.linked else is_in(file.name.rpartition("/")[0])):
             raise PathRefused(f"path '{file.name}' is a link that leads out of the pipeline's folder")
 
 
@@ -307,8 +309,8 @@ def pattern_of(pattern: str) -> _Pattern:
         raise PathRefused(f"regex '{pattern}' cannot be read: {reason}") from None
 
 
-def _below(root: Path, folder: str, *, recursive: bool) -> Iterator[str]:
-    """The names, relative to the root, of everything below a folder except folders. Links to folders are not followed."""
+def _below(root: Path, folder: str, *, recursive: bool) -> Iterator[tuple[str, bool]]:
+    """The names, relative to the root, of everything below a folder except folders, and whether each is a link. Links to folders are not followed."""
     try:
         entries = sorted(os.scandir(root / folder), key=lambda entry: entry.name)
     except (FileNotFoundError, NotADirectoryError):
@@ -319,17 +321,17 @@ def _below(root: Path, folder: str, *, recursive: bool) -> Iterator[str]:
             if recursive:
                 yield from _below(root, name, recursive=True)
         else:
-            yield name
+            yield name, entry.is_symlink()
 
 
-def _globbed(pattern: str, root: Path) -> Iterator[str]:
-    """The names that a glob matches. Only the folder before the first special character is read."""
+def _globbed(pattern: str, root: Path) -> Iterator[tuple[str, bool]]:
+    """The names that a glob matches, and whether each is a link. Only the folder before the first special character is read."""
     steps = [step for step in pattern.split("/") if step != "."]
     plain = [step for step, _ in zip(steps[:-1], _until_special(steps), strict=False)]
     folder = "/".join(plain)
     match = _translated("/".join(steps))
     deep = len(steps) > len(plain) + 1 or "**" in steps[-1]
-    return (name for name in _below(root, folder, recursive=deep) if match(name))
+    return (found for found in _below(root, folder, recursive=deep) if match(found[0]))
 
 
 def _until_special(steps: Sequence[str]) -> Iterator[str]:
