@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +21,7 @@ class BucketInMemory(Bucket):
     memory: MemoryStore = field(default_factory=MemoryStore, compare=False)
     shift: list[float] = field(default_factory=lambda: [0.0], compare=False)
     written: dict[str, float] = field(default_factory=dict, compare=False)
+    lock: threading.RLock = field(default_factory=threading.RLock, compare=False)  # so that nobody reads an object before the clock that it was written by
 
     @classmethod
     def new(cls) -> BucketInMemory:
@@ -28,19 +30,22 @@ class BucketInMemory(Bucket):
 
     def put(self, key: str, body: bytes, *, absent: bool = False, over: str = "") -> str:
         """Write an object."""
-        made = Bucket.put(self, key, body, absent=absent, over=over)
-        self.written[key] = self.shift[0]
-        return made
+        with self.lock:
+            made = Bucket.put(self, key, body, absent=absent, over=over)
+            self.written[key] = self.shift[0]
+            return made
 
     def facts(self, key: str) -> Facts | None:
         """The known facts of an object."""
-        found = Bucket.facts(self, key)
-        return None if found is None else self._shifted(found)
+        with self.lock:
+            found = Bucket.facts(self, key)
+            return None if found is None else self._shifted(found)
 
     def small(self, key: str, most: int | None = None) -> tuple[bytes, Facts] | None:
         """The content of an object."""
-        found = Bucket.small(self, key, most)
-        return None if found is None else (found[0], self._shifted(found[1]))
+        with self.lock:
+            found = Bucket.small(self, key, most)
+            return None if found is None else (found[0], self._shifted(found[1]))
 
     def _shifted(self, facts: Facts) -> Facts:
         return replace(facts, modified=facts.modified + self.written.get(facts.key, 0.0))
