@@ -216,6 +216,7 @@ def test_the_driver_is_lost_in_the_middle_of_a_run(here: Cluster, tmp_path: Path
     with at_step(SECOND, lambda: kill(SparkContext._gateway.proc.pid)):
         code, _, stderr = command("run", str(folder.path / "pipeline.yaml"), "--engine", "spark", "--master", here.url)
     stop_engines()
+    assert SparkContext._active_spark_context is None  # else it were taken for the program's own
     assert code == 4
     assert "the engine ended in the middle of its work" in stderr
     check(folder, alone)

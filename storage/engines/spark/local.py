@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 from uuid import uuid4
@@ -87,8 +87,10 @@ class Spark(SparkEngine):
         session.stop()
         context, self.context = self.context, None
         if context is not None:
-            with suppress(OSError):  # a JVM that is gone
+            try:
                 context.stop()
+            except OSError:  # the JVM is gone, and the context has forgotten it
+                context.stop()  # what else it has, so that it is no longer the session of this process
         self._end_jvm()
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
