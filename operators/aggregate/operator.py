@@ -29,7 +29,7 @@ from operators.aggregate.numeric_arguments import numbers_only
 from operators.aggregate.small_deltas import ROWS
 from operators.core.context import OperatorContext
 from operators.core.delta import Delta
-from operators.core.evaluate import FINALIZE, Evaluated, as_it_is, as_new, error_start, error_text, evaluate
+from operators.core.evaluate import FINALIZE, Evaluated, as_it_is, as_new, error_start, error_text, evaluate, reject_key, reject_keys
 from operators.core.following import outweighs
 from operators.core.operator import INEXACT, SHARED, Keyed, compared, shared_number
 from operators.core.provenance import of_lookup
@@ -60,6 +60,7 @@ class Aggregate(Keyed):
         groups = {name: row.data[name] for name in config.group_by}
         data = Schema({**groups, **dict(program.output.items())}.items())
         fingerprint: dict[str, Any] = {"group_by": config.group_by, "cxl": program.normal_text(), "strategy": config.strategy}
+        fingerprint |= {"rejects": 2}  # a state whose rejected records may have the keys of groups is made anew
         if config.time_window is None and any(map(best_values, program.calls)) and all(map(retractable, program.calls)):
             fingerprint |= {"best_values": 1}  # a state without them is made anew
         shape = KeyShape("group", spec.name, tuple(chain.from_iterable(map(key_types, groups.values()))))
@@ -201,7 +202,7 @@ class Aggregate(Keyed):
             made = self._of_many(context, self._change(context, before.good, accumulators, whole=context.first), accumulators)
         if before.bad is None:
             return made
-        bad = context.rows(self._rejected(self.lookup(before.bad, 0, context.values)))
+        bad = context.rows(self._failed_records(self.lookup(before.bad, 0, context.values)))
         return Delta(made.rows.union(insertions(bad, "recompute")), signed=False) if context.first else made.union(bad)
 
     def rebuild(self, context: OperatorContext, cause: str = "logic") -> Delta:
@@ -304,7 +305,9 @@ class Aggregate(Keyed):
         rows = context.rows(self._results(context.rows(shown).as_frame(), accumulators, replace(context.values, settle=as_it_is)))
         if context.first:
             return Delta.insertion(rows)
-        return Delta.between(context.live_own(keys.renamed({"_key": "_lookup"})).on_driver().where(FROM_STATES), rows)
+        own = change.column("_key")
+        prior = context.live_own(context.rows(pa.table({"_key": pa.chunked_array([*own.chunks, *reject_keys(own).chunks], pa.binary())})), "_key")
+        return Delta.between(prior.on_driver().where(FROM_STATES), rows)
 
     def _merged(self, context: OperatorContext, change: Rows, accumulators: Sequence[Accumulator]) -> Rows:
         """The states of the affected groups after the delta."""
@@ -400,6 +403,10 @@ class Aggregate(Keyed):
         empty = [F.lit(None).cast(kind).alias(name) for name, kind in self.output.columns().items() if name not in ("_lookup", "_error")]
         return bad.select("_op", "_key", "_cause", "_lookup", "_error", *empty)
 
+    def _failed_records(self, bad: DataFrame) -> DataFrame:
+        """The same for records, whose keys close with one byte more: a group that fails may have the key of a record."""
+        return self._rejected(bad.withColumn("_key", reject_key()))
+
     def _arguments_left(self) -> list[Column]:
         """The columns that the calls add up."""
         return [column(name) for name in dict.fromkeys(name for use in self.program.calls for name in use.columns) if name not in self.groups]
@@ -407,7 +414,7 @@ class Aggregate(Keyed):
     def _with_rejects(self, rows: DataFrame, bad: DataFrame | None) -> DataFrame:
         if bad is None:
             return rows
-        found = self._rejected(self.lookup(bad, 0, RunValues.none()))
+        found = self._failed_records(self.lookup(bad, 0, RunValues.none()))
         return united(rows, found.select(*map(column, rows.columns)))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from changelog.columns import column
 from changelog.frames import among, known, with_schema
 from changelog.keys.spark import with_index
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, pa, pc
 from cxl import Program, spark
 from cxl.runtime.interpret import NAN_CATEGORY
 from cxl.spark import FAILED, INDEX, PASS
@@ -164,6 +164,11 @@ def rejects(frame: DataFrame, category: Column | str, detail: Column, stage: str
 def reject_key(key_column: str = "_key") -> Column:
     """The key of a reject: that of the rejected record and one closing byte, so that it never meets the record's own rows."""
     return F.concat(F.col(key_column), F.lit(b"!"))
+
+
+def reject_keys(keys: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The same of keys on the driver."""
+    return pc.binary_join_element_wise(keys, pa.scalar(b"!", pa.binary()), pa.scalar(b"", pa.binary()))
 
 
 def error_text(category: Column | str, detail: Column, stage: str, trigger: Column | None = None) -> Column:

@@ -218,7 +218,7 @@ class WindowedAggregate(Aggregate):
         without_time = before.good.where(F.col("_event_time").isNull()).transform(self._undated) if undated else None
         too_late = None if closed is None else closed.transform(self._late)
         for rejected in (one for one in (without_time, too_late, before.bad) if one is not None):
-            rows = united(rows, chosen(self._rejected(rejected.where(F.col(LAST))), rows.columns))
+            rows = united(rows, chosen(self._failed_records(rejected.where(F.col(LAST))), rows.columns))
         return rows
 
     def _bounded(self, values: RunValues) -> RunValues:

@@ -296,6 +296,21 @@ def test_a_group_may_have_the_key_of_the_record_that_fails_in_it(tmp_path: Path)
     assert folder.violations() == []
 
 
+def test_a_record_and_a_group_of_one_key_fail_apart(tmp_path: Path) -> None:
+    """Record 2 is of group 9, and group 2 is of record 7: what becomes of the group says nothing of the record."""
+    nodes = '  - { type: aggregate, name: parts, input: rows, config: { group_by: [g], cxl: "emit part = 32 / sum(v + 25 / v - 10)" } }\n' + output("parts")
+    folder = Folder(tmp_path)
+    source = ROWS.replace("PERSIST", "all").replace("glob: rows/*.csv", f"glob: rows/*.csv, merge: {KEYED}").replace("{ name: g, type: int }", "{ name: g, type: int }, { name: v, type: int }")
+    folder.write("pipeline.yaml", source + nodes)
+    record, group = "type_coercion_failure", "aggregate_finalize"
+    steps = ((0, 5, "", [group, record]), (0, 1, "2,2\n", [record]), (0, 5, "", [group, record]), (1, 5, "9,2\n", [group]), (0, 5, "", [group, record]), (1, 1, "2,2\n9,2\n", []))
+    for of_record, of_group, parts, failed in steps:
+        folder.write("rows/a.csv", f"id,g,v\n2,9,{of_record}\n7,2,{of_group}\n")
+        folder.run()
+        assert (folder.text("out/parts.csv"), sorted(categories(folder))) == ("g,part\n" + parts, failed)
+        assert folder.violations() == []
+
+
 def test_best_values_of_no_rows_in_the_engine(tmp_path: Path) -> None:
     best = '  - { type: aggregate, name: best, input: rows, config: { group_by: [g], cxl: "emit most = max(id)" } }\n' + output("best")
     with limited(small_rows=-1):
