@@ -49,9 +49,14 @@ def signed(live_rows: pa.Table, op: Op, cause: str) -> pa.Table:
 
 def latest(rows: pa.Table) -> pa.Table:
     """The row of each key's last epoch, without `_epoch`."""
+    return of_last_epochs(rows).drop_columns([EPOCH])
+
+
+def of_last_epochs(rows: pa.Table) -> pa.Table:
+    """The rows that each key has in its last epoch."""
     versions = pl.DataFrame({KEY: rows.column(KEY), EPOCH: rows.column(EPOCH)})
     last = versions.select(pl.col(EPOCH) == pl.col(EPOCH).max().over(KEY)).to_series()
-    return rows.filter(last.to_arrow()).drop_columns([EPOCH])
+    return rows.filter(last.to_arrow())
 
 
 def _versions(rows: pa.Table) -> Iterator[tuple[bytes, int]]:

@@ -159,9 +159,10 @@ class Looked:
         for name in shape.names:
             if name in dialect.reserved:
                 yield f"{self.connection.kind} has a system column '{name}' in each table", help_text
-            twin = seen.setdefault(name.casefold() if dialect.folds_case else name, name)
-            if twin != name or shape.names.count(name) > 1:
-                yield f"columns '{twin}' and '{name}' are one name to the database", "give one of them another name with mapping"
+            folded = name.casefold() if dialect.folds_case else name
+            if folded in seen:
+                yield f"columns '{seen[folded]}' and '{name}' are one name to the database", "give one of them another name with mapping"
+            seen[folded] = name
 
     def _wrong_key(self, shape: Shape) -> Iterator[tuple[str, str]]:
         """Columns of the primary key that the database cannot compare, and the way out."""

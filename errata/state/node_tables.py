@@ -267,7 +267,7 @@ def folded(engine: Engine, table: ChangelogTable, at: int | None = None, choose:
 def chosen_live(engine: Engine, table: ChangelogTable, choice: Choice, at: int, most: int | None = None) -> pa.Table | None:
     """The live rows of a table that are chosen, on the driver. None where many rows were taken back, or more than `most` op rows are chosen.
 
-    Of a key one row is live, so the last epoch of a key tells which.
+    A key has at most one live row, and its last epoch says which.
     """
     if isinstance(choice, InValues) and choice.column == KEY:
         newest = table.newest_arrow(choice.values, at, most)

@@ -256,19 +256,20 @@ class ChangelogTable:
 
     def few_chosen_arrow(self, choice: Choice, at: int | None = None, most: int | None = None) -> pa.Table | None:
         """Return the same rows. None where there are more than `most`."""
-        with storing(self.uri):
-            placements = [where for where in self._placements(self._required()) if where.column.name != CAUSE]
-            rows = chosen_rows(self._required(), [name for where in placements for name in where.read], choice, at, most)
-            return None if rows is None else logical_table(rows, placements)
+        return self._without_cause(lambda table, names: chosen_rows(table, names, choice, at, most))
 
     def newest_arrow(self, keys: Sequence[bytes], at: int | None = None, most: int | None = None) -> pa.Table | None:
         """Return the rows that some keys, which ascend, have in the last of their epochs up to `at`, on the driver and without `_cause`.
 
         None where more than `most` rows are read to find them.
         """
+        return self._without_cause(lambda table, names: newest_rows(table, names, keys, at, most))
+
+    def _without_cause(self, read: Callable[[DeltaTable, Sequence[str]], pa.Table | None]) -> pa.Table | None:
+        """Return what `read` finds in the table, given the names of its stored columns without `_cause`."""
         with storing(self.uri):
             placements = [where for where in self._placements(self._required()) if where.column.name != CAUSE]
-            rows = newest_rows(self._required(), [name for where in placements for name in where.read], keys, at, most)
+            rows = read(self._required(), [name for where in placements for name in where.read])
             return None if rows is None else logical_table(rows, placements)
 
     def blank(self, names: Collection[str]) -> frozenset[str]:

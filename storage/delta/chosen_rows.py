@@ -14,6 +14,7 @@ from functools import reduce
 from operator import itemgetter, or_
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
+from changelog.arrow_algebra import of_last_epochs
 from changelog.columns import EPOCH, KEY
 from changelog.lazy_imports import np, pa, pc, pl
 from storage.delta.columns import in_place
@@ -211,7 +212,7 @@ def chosen_rows(table: DeltaTable, names: Sequence[str], choice: Choice, last_ep
 def newest_rows(table: DeltaTable, names: Sequence[str], keys: Sequence[bytes], last_epoch: int | None = None, most: int | None = None) -> pa.Table | None:
     """Return some stored columns of the rows that some keys have in the last of their epochs, in any order; None where more than `most` are read. Raises OSError.
 
-    Files are read from the newest one on, until the others are older than what was found of each key. So it does not matter how many epochs a key has rows of.
+    Files are read from the newest one on, until the others are older than what was found of each key. So a key costs no more where it has rows of many epochs.
 
     Args:
         table: The table.
@@ -223,8 +224,9 @@ def newest_rows(table: DeltaTable, names: Sequence[str], keys: Sequence[bytes], 
     files = TableFiles(table)
     ordered = sorted(((one.bounds.get(EPOCH, _ANY)[1], one) for one in files.all()), key=itemgetter(0), reverse=True)
     behind = [*(last for last, _ in ordered[1:]), _ANY[0]]
-    schema, made = _schema(table, names), [_schema(table, names).empty_table()]
-    left, count, unsettled = InValues(KEY, keys), 0, made[0].select([KEY, EPOCH])
+    schema = _schema(table, names)
+    made, left, count = [schema.empty_table()], InValues(KEY, keys), 0
+    unsettled = made[0].select([KEY, EPOCH])
     for (_, one), older in zip(ordered, behind, strict=False):
         found = _File(files, one).rows(schema, left, last_epoch)
         made.append(found)
@@ -238,9 +240,7 @@ def newest_rows(table: DeltaTable, names: Sequence[str], keys: Sequence[bytes], 
             left = InValues(KEY, [key for key in left.values if key not in settled])
         if not left.values:
             break
-    rows = pa.concat_tables(made)
-    versions = pl.DataFrame({name: rows.column(name) for name in (KEY, EPOCH)})
-    return rows.filter(versions.select(pl.col(EPOCH) == pl.col(EPOCH).max().over(KEY)).to_series().to_arrow())
+    return of_last_epochs(pa.concat_tables(made))
 
 
 def _schema(table: DeltaTable, names: Sequence[str]) -> pa.Schema:

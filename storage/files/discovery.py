@@ -155,7 +155,7 @@ def discover(query: FileQuery, base: Path | Places, *, allow_absolute: bool = Fa
     places = base if isinstance(base, Places) else Places(base)
     places = Places(places.folder.resolve(), places.stores)
     try:
-        found = {file.name: file for file in _candidates(query, places) if file}
+        found = {file.name: file for file in _candidates(query, places) if file}  # `paths` may name one twice
     except StorageError as wrong:
         raise InputError(wrong.place, wrong.reason) from None
     matching = _filtered(query, found.values(), now or datetime.now(UTC))

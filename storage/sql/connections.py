@@ -148,12 +148,22 @@ class Connection:
             place = ""
         return DatabaseError(self.name, place, trouble, redacted(text, self.secrets()))
 
-    def make_folder(self) -> None:
-        """Make the folder of a database file. Raises DatabaseError."""
+    def file(self) -> Path:
+        """The database file. Only kinds that have one may ask."""
         path = self.address().path
-        assert path is not None  # a kind of files
+        assert path is not None
+        return path
+
+    def require_file(self) -> None:
+        """Raise DatabaseError where the database file is not there."""
+        path = self.file()
+        if not path.is_file():
+            raise self.failed("refused", "it is a folder, and no file" if path.is_dir() else "there is no such file")
+
+    def make_folder(self) -> None:
+        """Make the folder of the database file. Raises DatabaseError."""
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            self.file().parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise self.failed("refused", f"its folder cannot be made: {error.strerror}") from None
 

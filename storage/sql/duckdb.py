@@ -33,10 +33,9 @@ def opened(connection: Connection, *, read_only: bool) -> Any:
     """Open the file, waiting while another process holds it. Raises DatabaseError."""
     import duckdb
 
-    path, until = connection.address().path, time.monotonic() + connection.timeout
-    assert path is not None  # a kind of files
-    if read_only and not path.is_file():
-        raise connection.failed("refused", "it is a folder, and no file" if path.is_dir() else "there is no such file")
+    path, until = connection.file(), time.monotonic() + connection.timeout
+    if read_only:
+        connection.require_file()
     while True:
         try:
             with translating(connection):

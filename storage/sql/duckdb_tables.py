@@ -86,8 +86,7 @@ class DuckSession(Session):
 
     def reclaim(self, table: TableName) -> None:
         """Copy the database to a new file, which takes the place of this one: a file of DuckDB keeps the bytes of rows that are gone."""
-        path = self.connection.address().path
-        assert path is not None  # a kind of files
+        path = self.connection.file()
         copy = durable.staging_path(path)
         [(name,)] = self.fetched("SELECT current_database()")
         self.execute(f"ATTACH '{str(copy).replace(chr(39), chr(39) * 2)}' AS {quoted(_COPY)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from changelog.lazy_imports import pc
@@ -139,7 +140,7 @@ def _filled(session: Session, given: Write, way: Way) -> None:
     session.note(given.table, given.pipeline, given.output, given.row, datetime.now(UTC).isoformat(timespec="seconds"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Target:
     """One table in a transaction."""
 
@@ -154,14 +155,15 @@ class _Target:
         """The quoted name of a temporary table."""
         return quoted(temporary(self.given.table.table, content))
 
-    @property
-    def place(self) -> str:
-        """The place of a row of the table `t`."""
-        return f"t.{self.session.place(self.given.table, self.given.shape.names)}"
+    @cached_property
+    def place(self) -> str | None:
+        """The place of a row of the table `t`, which has its columns by now; None where nothing has the place."""
+        name = self.session.place(self.given.table, self.given.shape.names)
+        return None if name is None else f"t.{name}"
 
     def finds(self, delta: Delta) -> bool:
         """Whether each old row can be found: of equal rows, only the place says which one it is."""
-        return not delta.by_values or self.session.place(self.given.table, self.given.shape.names) is not None
+        return not delta.by_values or self.place is not None
 
     @property
     def columns(self) -> Sequence[Column]:

@@ -25,10 +25,9 @@ _STEPS = 100_000
 
 def opened(connection: Connection, mode: str) -> sqlite3.Connection:
     """Open the file. Raises DatabaseError where it is not there, or is no database."""
-    path = connection.address().path
-    assert path is not None  # a kind of files
-    if mode == "ro" and not path.is_file():
-        raise connection.failed("refused", "it is a folder, and no file" if path.is_dir() else "there is no such file")
+    path = connection.file()
+    if mode == "ro":
+        connection.require_file()
     with translating(connection):
         database = sqlite3.connect(f"file:{quote(str(path))}?mode={mode}", uri=True, timeout=connection.timeout, isolation_level=None, check_same_thread=False)
         database.text_factory = _text

@@ -172,33 +172,37 @@ def check_swapped(kind: str, path: Path) -> None:
 def check_changed_by_another(kind: str, path: Path) -> None:
     """A row that somebody took away, or put in the way of a new one, gives W610 and is mended."""
     for statement in ("DELETE FROM report WHERE id = 2", "INSERT INTO report VALUES (4, 'alien', 1)"):
-        folder, database = made(kind, path / statement.split()[0])
-        lay(folder, FIRST)
-        folder.run()
-        database.do(statement)
-        lay(folder, SECOND)
-        with standing_in(folder.path):
-            code, _, err = command("run", "pipeline.yaml", "--max-retract-share", "1")
-        assert (code, "W610" in err) == (0, True)
-        assert stored(database) == Counter(SECOND)
+        _, err = told_after(kind, path / statement.split()[0], statement)
+        assert "W610" in err
 
 
 def check_columns_of_another(kind: str, path: Path) -> None:
     """A column that somebody added or dropped gives W610, as the table is written anew; a column of an edit does not."""
     for statement in ("ALTER TABLE report ADD COLUMN note VARCHAR", "ALTER TABLE report DROP COLUMN amount"):
-        folder, database = made(kind, path / statement.split()[3], "key_column: none")
-        lay(folder, FIRST)
-        folder.run()
-        database.do(statement)
-        lay(folder, SECOND)
-        with standing_in(folder.path):
-            code, _, err = command("run", "pipeline.yaml", "--max-retract-share", "1")
-        assert (code, "W610: output 'report': somebody else changed the columns of the table report" in err) == (0, True)
-        assert stored(database) == Counter(SECOND)
+        folder, err = told_after(kind, path / statement.split()[3], statement, "key_column: none")
+        assert "W610: output 'report': somebody else changed the columns of the table report" in err
         folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("key_column: none", "key_column: none, mapping: {twice: amount}"))
-        with standing_in(folder.path):
-            code, _, err = command("run", "pipeline.yaml")
-        assert (code, "W610" in err) == (0, False)
+        assert "W610" not in told(folder)
+
+
+def told(folder: Folder, *words: str) -> str:
+    """Run as a command, which has to succeed; what it says."""
+    with standing_in(folder.path):
+        code, _, err = command("run", "pipeline.yaml", *words)
+    assert code == 0, err
+    return err
+
+
+def told_after(kind: str, path: Path, statement: str, *config: str) -> tuple[Folder, str]:
+    """Let somebody else execute a statement between two runs; the folder, and what the second run says, after which the table holds the rows."""
+    folder, database = made(kind, path, *config)
+    lay(folder, FIRST)
+    folder.run()
+    database.do(statement)
+    lay(folder, SECOND)
+    err = told(folder, "--max-retract-share", "1")
+    assert stored(database) == Counter(SECOND)
+    return folder, err
 
 
 def check_names_of_its_own(kind: str, path: Path) -> None:
@@ -210,9 +214,7 @@ def check_names_of_its_own(kind: str, path: Path) -> None:
         folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("table: report", f"table: {table}"))
         for rows in ([(1, "7", 10), (2, "7", 20), (3, "8", 30)], [(1, "7", 11), (2, "7", 21), (3, "8", 30)], [(2, "8", 21), (3, "8", 31)]):
             lay(folder, rows)
-            with standing_in(folder.path):
-                code, _, err = command("run", "pipeline.yaml", "--max-retract-share", "1")
-            assert (code, "W610" in err) == (0, False)
+            assert "W610" not in told(folder, "--max-retract-share", "1")
             assert Counter(database.ask(f'SELECT id, "{column}", amount FROM {table}')) == Counter(rows)
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 from xml.parsers import expat
 
 from changelog.lazy_imports import np
+from storage.formats.byte_places import places_of
 from storage.formats.xlsx.places import column_number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Bytes: TypeAlias = "NDArray[np.uint8]"
-Positions: TypeAlias = "NDArray[np.int64]"
+    from storage.formats.byte_places import Bytes, Positions
+
 MOST_CELLS = 1 << 26
 """Cells, filled or not, of the smallest rectangle around what a sheet holds."""
 _CELL = re.compile(rb"""<(?:\w+:)?c\s(?:[^>]*?\s)?r=["']([A-Za-z]{1,3})([0-9]{1,7})["'][^>]*(?<!/)>""")
@@ -61,7 +62,7 @@ def _add_cells(made: Extent, text: bytes) -> None:
     data = np.frombuffer(text + bytes(_PADDING), np.uint8)
     names = np.flatnonzero((data[1:-1] == ord("c")) & (data[2:] <= ord(" ")) & ((data[:-2] == ord("<")) | (data[:-2] == ord(":")))) + 1
     usual = (data[names - 1] == ord("<")) & (data[names + 2] == ord("r")) & (data[names + 3] == ord("=")) & (data[names + 4] == ord('"'))
-    bounds = np.flatnonzero(data == ord(">"))
+    bounds = places_of(data, ord(">"))
     filled = data[bounds[np.minimum(np.searchsorted(bounds, names), len(bounds) - 1)] - 1] != ord("/") if len(bounds) else usual
     rows, columns, whole = _places(data, names[usual & filled] + 5)
     if whole.any():

@@ -81,14 +81,19 @@ class Region:
 
 def opened(data: Buffer, name: str) -> tuple[Package, fastexcel.ExcelReader]:
     """The workbook, checked. Raises InputError (E621)."""
+    package = Package.of(data, name)
+    return package, _book(package, data)
+
+
+def _book(package: Package, data: Buffer) -> fastexcel.ExcelReader:
+    """The cells of a package, whose size is checked. Raises InputError (E621)."""
     import fastexcel
 
-    package = Package.of(data, name)
     package.check_size()
     try:
-        return package, fastexcel.read_excel(bytes(data))
+        return fastexcel.read_excel(bytes(data))
     except (fastexcel.FastExcelError, ValueError) as wrong:
-        raise damaged(name, _first_line(wrong)) from None
+        raise damaged(package.name, _first_line(wrong)) from None
 
 
 def region_of(options: XlsxReadOptions, data: Buffer, name: str) -> Region:
@@ -297,8 +302,8 @@ def read_records(options: XlsxReadOptions, plan: ReadPlan, data: Buffer, name: s
 
 def formulas_without_value(options: XlsxReadOptions, data: Buffer, name: str) -> int:
     """How many formulas of what is read nobody has computed. Raises InputError."""
-    if not Package.of(data, name).has_formulas:
+    package = Package.of(data, name)
+    if not package.has_formulas:
         return 0
-    package, book = opened(data, name)
-    title, area = chosen(options, package, book, name)
+    title, area = chosen(options, package, _book(package, data), name)
     return sum(area.holds(row, column) for row, column in package.formulas_without_value(title))

@@ -8,7 +8,6 @@ import pytest
 
 from errata.core.failures import StorageFailed
 from tests.support import database_tables as tables
-from tests.support.pipelines import command, standing_in
 
 KINDS = ["sqlite", "duckdb"]
 
@@ -192,9 +191,7 @@ def test_numbers_that_a_database_keeps_by_value(kind: str, tmp_path: Path) -> No
     folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("type: csv\n      path: orders.csv", "type: json\n      path: orders.json").replace("{name: amount, type: int}", "{name: amount, type: numeric}, {name: rate, type: float}"))
     for first in (9007199254740993, 9223372036854775807, 1):
         folder.write("orders.json", f'[{{"id":1,"region":"a","amount":{first},"rate":-0.0}},{{"id":2,"region":"b","amount":-0.0,"rate":1.5}},{{"id":3,"region":"c","amount":1,"rate":0.1}}]')
-        with standing_in(tmp_path):
-            code, _, err = command("run", "pipeline.yaml")
-        assert (code, "W610" in err) == (0, False)
+        assert "W610" not in tables.told(folder)
         assert folder.violations() == []
         assert database.ask("SELECT amount, rate FROM report ORDER BY id") == [(float(first), 0.0), (0.0, 1.5), (1.0, 0.1)]
 

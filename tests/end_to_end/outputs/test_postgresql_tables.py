@@ -84,6 +84,7 @@ def test_names_that_a_transaction_uses_itself(tmp_path: Path) -> None:
     tables.check_names_of_its_own(KIND, tmp_path)
 
 
+@pytest.mark.deep
 def test_a_control_row_without_an_epoch(tmp_path: Path) -> None:
     tables.check_control_row_without_epoch(KIND, tmp_path)
 
