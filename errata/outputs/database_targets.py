@@ -26,6 +26,8 @@ from storage.state.entry import Entry
 
 CHAINS = "chains"
 """The member of an entry's counters with the chains that full refreshes replaced."""
+REPLACES = "replaces"
+"""The ledger's mark of a table of somebody else that an epoch was allowed to replace. Until it is replaced, later runs are allowed too."""
 
 
 def database_outputs(plan: Plan) -> list[Node]:
@@ -59,7 +61,7 @@ class Looked:
 
     def ledger_entry(self) -> dict[str, Any]:
         """The table as the ledger's entry has it."""
-        return {"path": self.shown, "database": True}
+        return {"path": self.shown, "database": True, **({REPLACES: True} if self.foreign else {})}
 
     @cached_property
     def _entries(self) -> Sequence[Entry]:
@@ -87,6 +89,26 @@ class Looked:
     def foreign(self) -> bool:
         """Whether there is a table that somebody else made."""
         return self.standing.kind is not None and not self.ours
+
+    @property
+    def may_replace(self) -> bool:
+        """Whether a foreign table may be replaced: by this run, or by the last epoch, which the database refused."""
+        return self.context.force or self._allowed_before
+
+    @property
+    def _allowed_before(self) -> bool:
+        """Whether the pipeline or the last epoch says that a foreign table may be replaced."""
+        noted = any(one.get(REPLACES) and one["path"] == self.shown for one in self._written_by(self.context.prior))
+        return noted or self.output.config.if_exists == "overwrite"
+
+    def way_on(self, *, restoring: bool) -> str:
+        """What to do where the database refuses the rows. Only a run that commits can note what `--force` allowed."""
+        return "run again with --force" if self.foreign and restoring and not self._allowed_before else "run again"
+
+    def _written_by(self, entry: Entry | None) -> Sequence[Mapping[str, Any]]:
+        """What an epoch wrote for the output."""
+        found: Sequence[Mapping[str, Any]] = entry.nodes.get(self.node.name, {}).get("files", []) if entry is not None else []
+        return found
 
     def shape(self, extra: Sequence[tuple[str, str]]) -> Shape:
         """The columns of the table. `extra`: names and types of the undeclared fields that the output writes."""
@@ -124,15 +146,15 @@ class Looked:
 
     def moved(self, head: Entry) -> bool:
         """Whether the last epoch wrote the output elsewhere."""
-        entries = head.nodes.get(self.node.name, {}).get("files", [])
+        entries = self._written_by(head)
         return bool(entries) and entries[0]["path"] != self.shown
 
     def refuse(self) -> None:
         """Raise StorageFailed for a foreign table that may not be replaced (E610), and for names that the database cannot hold (E614)."""
-        forced = self.context.force or self.output.config.if_exists == "overwrite"
-        if self.standing.kind == "view":
-            raise StorageFailed(f"E610: output '{self.node.name}': {self.shown} is a view, which is never written to", help="name another table")
-        if self.foreign and not forced:
+        kind = self.standing.kind
+        if kind not in ("table", None):
+            raise StorageFailed(f"E610: output '{self.node.name}': {self.shown} is {'an' if kind.startswith('i') else 'a'} {kind}, which is never written to", help="name another table")
+        if self.foreign and not self.may_replace:
             help_text = "--force or if_exists: overwrite replaces it"
             raise StorageFailed(f"E610: output '{self.node.name}': the table {self.shown} is there and was not written by this pipeline", help=help_text)
         self.refuse_columns(self.shape(()))
@@ -144,11 +166,16 @@ class Looked:
 
     def _wrong_table(self) -> Iterator[tuple[str, str]]:
         """What is wrong with the name of the table, and the ways out."""
-        schema, schemas = self.table.schema, dialect_of(self.connection).schemas
+        schema, kind, dialect = self.table.schema, self.connection.kind, dialect_of(self.connection)
+        schemas = dialect.schemas
         if self.table.table.casefold() == CONTROL:
             yield f"{self.shown} is the table that notes what each output holds", "name another table"
+        if dialect.own_tables is not None and dialect.own_tables.fullmatch(self.table.table):
+            yield f"{kind} keeps the name '{self.table.table}' for itself", "name another table"
+        if dialect.own_schemas is not None and schema is not None and dialect.own_schemas.fullmatch(schema):
+            yield f"{kind} keeps the schema '{schema}' for itself", "name another schema"
         if schemas is not None and schema is not None and schema.casefold() not in schemas:
-            yield f"a file of {self.connection.kind} has no schema '{schema}'", f"write table: {self.table.table}"
+            yield f"a file of {kind} has no schema '{schema}'", f"write table: {self.table.table}"
 
     def _wrong_names(self, shape: Shape) -> Iterator[tuple[str, str]]:
         """What is wrong with the names of columns, and with the length of all names, and the ways out."""
@@ -156,7 +183,11 @@ class Looked:
         for name in (*shape.names, self.table.table, *filter(None, [self.table.schema])):
             if dialect.longest_name is not None and len(name.encode()) > dialect.longest_name:
                 yield f"the name '{name}' is longer than {dialect.longest_name} bytes; the database would cut it", "write a shorter one; mapping gives a column another name"
+        if dialect.most_columns is not None and len(shape.columns) > dialect.most_columns:
+            yield f"a table of {self.connection.kind} has {dialect.most_columns} columns at most, not {len(shape.columns)}", "leave some of them out with exclude"
         for name in shape.names:
+            if not name or "\0" in name:
+                yield f"no database has a column named {name!r}", help_text
             if name in dialect.reserved:
                 yield f"{self.connection.kind} has a system column '{name}' in each table", help_text
             folded = name.casefold() if dialect.folds_case else name
@@ -218,16 +249,17 @@ class DatabaseTargets:
 
 
 @contextmanager
-def failing(output: str, looked: Looked, epoch: int) -> Iterator[None]:
+def failing(looked: Looked, epoch: int, *, restoring: bool) -> Iterator[None]:
     """Turn errors of a database after the commit into StorageFailed: the epoch stands, the table holds an earlier one."""
-    control = looked.standing.control if looked.ours else None
+    output, control = looked.node.name, looked.standing.control if looked.ours else None
     holds = f"still holds epoch {control.epoch}" if control is not None else "holds no epoch"
-    status = f"epoch {epoch} is committed; {looked.table.shown} {holds}: run again"
+    status = f"epoch {epoch} is committed; {looked.table.shown} {holds}: {looked.way_on(restoring=restoring)}"
     try:
         yield
     except DatabaseError as error:
         redacted = f"E613: output '{output}': {database_text(error, looked.table.shown)}: {status}"
-        raise StorageFailed(f"E613: output '{output}': {error}: {status}", again=error.trouble in ("unreachable", "moment", "busy"), redacted=redacted) from None
+        help_text = "shorten the value in CXL, name other columns in primary_key, or leave _key out with key_column: none" if error.trouble == "key" else ""
+        raise StorageFailed(f"E613: output '{output}': {error}: {status}", help=help_text, again=error.trouble in ("unreachable", "moment", "busy"), redacted=redacted) from None
     except CannotHold as error:
         raise StorageFailed(f"{error.code}: output '{output}': {error.message}: {status}", help=error.help) from None
     except ConnectionFault as fault:

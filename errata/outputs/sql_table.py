@@ -105,7 +105,7 @@ class _Writing:
                 self.context.plan.settings.name, self.node.name, looked.table, self.shape, looked.standing, row, live, delta, anew=since is None,
                 replaces=looked.foreign, warn=self.context.warn,
             )  # fmt: skip
-            with failing(self.node.name, looked, epoch):
+            with failing(looked, epoch, restoring=self.context.restoring):
                 write(looked.connection, given)
 
         self.context.staged.tables.append(StagedTable([publish], self.node.name))

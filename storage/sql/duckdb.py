@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from changelog.lazy_imports import pa
 from storage.sql.connections import Connection
 from storage.sql.errors import DatabaseError, Trouble
-from storage.sql.names import quoted
+from storage.sql.names import TableName, quoted
 from storage.sql.reading import BATCH_ROWS, AnswerColumn, Ask, From, Ordered, Reading
 
 if TYPE_CHECKING:
@@ -47,6 +47,14 @@ def opened(connection: Connection, *, read_only: bool) -> Any:
             if error.trouble != "busy" or time.monotonic() > until:
                 raise
             time.sleep(_PAUSE)
+
+
+def named(database: Any, table: TableName) -> str:
+    """A table as statements name it: with the name of the file's catalog, which may be that of a schema too."""
+    if table.schema is None:
+        return table.quoted
+    [(catalog,)] = database.execute("SELECT current_database()").fetchall()
+    return f"{quoted(catalog)}.{table.quoted}"
 
 
 @contextmanager
@@ -87,13 +95,17 @@ class DuckReading(Reading):
     def described(self, ask: Ask) -> Sequence[AnswerColumn]:
         """The columns with DuckDB's names of their types."""
         with translating(self.connection):
-            answer = self._database.execute(f"{ask.whole} LIMIT 0")
+            answer = self._database.execute(f"SELECT * FROM {ask.fragment(self.named)} LIMIT 0")
         return [AnswerColumn(name, str(type_)) for name, type_, *_ in answer.description]
 
     def first_row(self, statement: str) -> str:
         """The first row as the text of a list."""
         with translating(self.connection):
             return repr(self._database.execute(statement).fetchone())
+
+    def named(self, table: TableName) -> str:
+        """A table as statements name it."""
+        return named(self._database, table)
 
     def expression(self, column: AnswerColumn) -> str:
         """A column itself, as text, or, of moments, with the odd ones beside it as text."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from changelog.lazy_imports import pa
 from storage import durable
 from storage.sql.connections import Connection
-from storage.sql.duckdb import opened, translating
+from storage.sql.duckdb import named, opened, translating
 from storage.sql.names import TableName, quoted, temporary
 from storage.sql.tables import Column, Dialect, Session, Standing
 
@@ -17,7 +18,7 @@ DIALECT: Final = Dialect(
         "int": "BIGINT", "float": "DOUBLE", "numeric": "DOUBLE", "decimal": "DECIMAL(DIGITS,SCALE)", "string": "VARCHAR", "bool": "BOOLEAN", "date": "DATE",
         "date_time": "TIMESTAMP WITH TIME ZONE", "array": "JSON", "map": "JSON", "any": "JSON", "key": "BLOB",
     },
-    same="IS NOT DISTINCT FROM", places=("rowid",), alters=False,
+    same="IS NOT DISTINCT FROM", places=(("rowid",),), own_schemas=re.compile("pg_catalog|information_schema", re.IGNORECASE), alters=False,
 )  # fmt: skip
 
 _COPY: Final = "errata copy"
@@ -52,6 +53,15 @@ class DuckSession(Session):
             found: list[tuple[Any, ...]] = self._database.execute(statement, list(parameters)).fetchall()
         return found
 
+    def named(self, table: TableName) -> str:
+        """A table as statements name it."""
+        return named(self._database, table)
+
+    def make_schema(self, schema: str) -> None:
+        """Make a schema where there is none."""
+        [(catalog,)] = self.fetched("SELECT current_database()")
+        self.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(catalog)}.{quoted(schema)}")
+
     def load(self, table: str, columns: Sequence[Column], batches: Iterator[pa.RecordBatch]) -> int:
         """Fill a temporary table out of Arrow."""
         types = ", ".join(f"{quoted(column.name)} {DIALECT.type_of(column.type)}" for column in columns)
@@ -60,7 +70,7 @@ class DuckSession(Session):
 
     def fill(self, table: TableName, columns: Sequence[Column], batches: Iterator[pa.RecordBatch]) -> int:
         """Fill the table out of Arrow; it has the columns in this order."""
-        return self._inserted(table.quoted, columns, batches)
+        return self._inserted(self.named(table), columns, batches)
 
     def _inserted(self, table: str, columns: Sequence[Column], batches: Iterator[pa.RecordBatch]) -> int:
         rows, name = 0, temporary(table, "batch")

@@ -6,7 +6,7 @@ from typing import Literal
 
 from storage.errors import OutsideError
 
-Trouble = Literal["unreachable", "password", "moment", "refused", "unique", "constraint", "busy"]
+Trouble = Literal["unreachable", "password", "moment", "refused", "unique", "constraint", "key", "busy"]
 """The kind of failure.
 
 * `unreachable`: there is no answer; another try may have one
@@ -15,6 +15,7 @@ Trouble = Literal["unreachable", "password", "moment", "refused", "unique", "con
 * `refused`: the server refuses the statement
 * `unique`: a key or a unique index has the values already
 * `constraint`: another constraint, or a trigger
+* `key`: a value is too long for an index
 * `busy`: another process holds the database
 """
 

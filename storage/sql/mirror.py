@@ -132,7 +132,7 @@ def _filled(session: Session, given: Write, way: Way) -> None:
         target.make()
     elif given.shape.mode == "op_rows":
         target.append(anew=given.anew and found != "empty")
-    elif found == "empty" or given.anew or given.delta is None or not target.finds(given.delta):
+    elif found == "empty" or given.anew or given.delta is None or not target.takes(given.delta):
         target.rewrite(empty=found == "empty")
     elif not target.change(given.delta, way):
         given.warn_of_another("the table")
@@ -149,21 +149,21 @@ class _Target:
 
     @property
     def name(self) -> str:
-        return self.given.table.quoted
+        return self.session.named(self.given.table)
 
     def temporary(self, content: str) -> str:
         """The quoted name of a temporary table."""
         return quoted(temporary(self.given.table.table, content))
 
     @cached_property
-    def place(self) -> str | None:
-        """The place of a row of the table `t`, which has its columns by now; None where nothing has the place."""
-        name = self.session.place(self.given.table, self.given.shape.names)
-        return None if name is None else f"t.{name}"
+    def place(self) -> Sequence[str]:
+        """What is together the place of a row of the table `t`, which has its columns by now; nothing where nothing has the place."""
+        return [f"t.{name}" for name in self.session.place(self.given.table, self.given.shape.names)]
 
-    def finds(self, delta: Delta) -> bool:
-        """Whether each old row can be found: of equal rows, only the place says which one it is."""
-        return not delta.by_values or self.place is not None
+    def takes(self, delta: Delta) -> bool:
+        """Whether changes can be written one by one: of equal rows, only the place says which one it is, and a table of changes has more columns than the rows."""
+        most = self.session.dialect.most_columns
+        return (not delta.by_values or bool(self.place)) and (most is None or delta.rows.num_columns <= most)
 
     @property
     def columns(self) -> Sequence[Column]:
@@ -175,7 +175,7 @@ class _Target:
         found = session.standing(given.table)
         if found.kind is None:
             return "none"
-        if found.kind == "view" or (given.before.kind is None and not given.replaces):
+        if found.kind != "table" or (given.before.kind is None and not given.replaces):
             raise session.connection.failed("constraint", f"somebody made {given.table.shown} meanwhile")
         wanted = [(column.name, session.dialect.type_of(column.type)) for column in self.columns]
         fits = sorted(found.columns) == sorted(wanted)
@@ -266,6 +266,13 @@ class _Target:
     def _places(self) -> str:
         return f"{self.temporary('places')} AS p JOIN {self._changes} ON d.at = p.at"
 
+    @property
+    def _named_places(self) -> str:
+        return ", ".join(f"{name} AS p{at}" for at, name in enumerate(self.place))
+
+    def _of_places(self, alias: str) -> str:
+        return ", ".join(f"{alias}.p{at}" for at in range(len(self.place)))
+
     def _matches(self, delta: Delta) -> str:
         """The condition that a row of the table `t` is the old row of a change `d`."""
         return " AND ".join(f"t.{quoted(column.name)} = d.k{at}" for at, column in enumerate(delta.identity))
@@ -278,10 +285,10 @@ class _Target:
             return
         names = [f"t.{quoted(column.name)}" for column in delta.identity]
         shown = ", ".join(f"{name} AS k{at}" for at, name in enumerate(names))
-        numbered = f"SELECT {self.place} AS place, {shown}, row_number() OVER (PARTITION BY {', '.join(names)} ORDER BY {self.place}) AS nth FROM {self.name} AS t"
+        numbered = f"SELECT {self._named_places}, {shown}, row_number() OVER (PARTITION BY {', '.join(names)} ORDER BY {', '.join(self.place)}) AS nth FROM {self.name} AS t"
         same = " AND ".join(f"n.k{at} {dialect.same} d.k{at}" for at in range(len(names)))
         self.session.execute(
-            f"CREATE TEMP TABLE {self.temporary('places')} AS SELECT d.at AS at, n.place AS place FROM ({numbered}) AS n"
+            f"CREATE TEMP TABLE {self.temporary('places')} AS SELECT d.at AS at, {self._of_places('n')} FROM ({numbered}) AS n"
             f" JOIN {self._changes} ON d.op <> {INSERT} AND d.nth = n.nth AND {same}"
         )
 
@@ -289,24 +296,25 @@ class _Target:
         """The same by the text of whole rows, by which PostgreSQL can hash; its JSON has no equality."""
         whole = f"ROW({', '.join(f't.{quoted(column.name)}' for column in delta.identity)})::text"
         wanted = f"ROW({', '.join(f'd.k{at}' for at in range(len(delta.identity)))})::text"
-        images = f"SELECT {self.place} AS place, {whole} AS image FROM {self.name} AS t"
-        numbered = f"SELECT place, image, row_number() OVER (PARTITION BY image ORDER BY place) AS nth FROM ({images}) AS i"
+        images = f"SELECT {self._named_places}, {whole} AS image FROM {self.name} AS t"
+        places = self._of_places("i")
+        numbered = f"SELECT {places}, image, row_number() OVER (PARTITION BY image ORDER BY {places}) AS nth FROM ({images}) AS i"
         changes = f"SELECT d.at, d.nth, {wanted} AS image FROM {self._changes} WHERE d.op <> {INSERT}"
         self.session.execute(
-            f"CREATE TEMP TABLE {self.temporary('places')} ON COMMIT DROP AS SELECT c.at AS at, n.place AS place FROM ({numbered}) AS n"
+            f"CREATE TEMP TABLE {self.temporary('places')} ON COMMIT DROP AS SELECT c.at AS at, {self._of_places('n')} FROM ({numbered}) AS n"
             f" JOIN ({changes}) AS c ON c.image = n.image AND c.nth = n.nth"
         )
 
     def _delete(self, delta: Delta, ops: Sequence[int]) -> int:
         kinds = ", ".join(map(str, ops))
         if delta.by_values:
-            found = f"SELECT p.place FROM {self._places} WHERE d.op IN ({kinds})"
-            return self.session.execute(f"DELETE FROM {self.name} AS t WHERE {self.place} IN ({found})")
+            found = f"SELECT {self._of_places('p')} FROM {self._places} WHERE d.op IN ({kinds})"
+            return self.session.execute(f"DELETE FROM {self.name} AS t WHERE ({', '.join(self.place)}) IN ({found})")
         return self.session.execute(f"DELETE FROM {self.name} AS t WHERE EXISTS (SELECT 1 FROM {self._changes} WHERE d.op IN ({kinds}) AND {self._matches(delta)})")
 
     def _update(self, delta: Delta) -> int:
         sets = ", ".join(f"{quoted(column.name)} = d.c{at}" for at, column in enumerate(self.columns))
-        found, same = (self._places, f"{self.place} = p.place") if delta.by_values else (self._changes, self._matches(delta))
+        found, same = (self._places, f"({', '.join(self.place)}) = ({self._of_places('p')})") if delta.by_values else (self._changes, self._matches(delta))
         return self.session.execute(f"UPDATE {self.name} AS t SET {sets} FROM {found} WHERE d.op = {UPDATE} AND {same}")
 
     def _insert(self, delta: Delta, ops: Sequence[int]) -> int:

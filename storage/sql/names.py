@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
-_PART = re.compile(r'"(?:[^"]|"")+"|[^".\s\x00][^".\x00]*')
+_PART = re.compile(r'"(?:[^"\x00]|"")+"|[^".\s\x00][^".\x00]*')
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ class OtherReading(Reading):
 
     def described(self, ask: Ask) -> Sequence[AnswerColumn]:
         """The columns of an answer without rows, with Arrow's names of their types."""
-        return [AnswerColumn(field.name, str(field.type)) for field in self._asked(f"SELECT * FROM {ask.fragment(self.quote)} WHERE 1 = 0").schema]
+        return [AnswerColumn(field.name, str(field.type)) for field in self._asked(f"SELECT * FROM {ask.fragment(self.named)} WHERE 1 = 0").schema]
 
     def ordered(self, column: AnswerColumn) -> Ordered | None:
         """Numbers and moments. Texts have the order of a collation."""

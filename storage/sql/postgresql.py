@@ -116,7 +116,7 @@ def translating(connection: Connection, *, connecting: bool = False) -> Iterator
 
 
 def _trouble(state: str, text: str, *, connecting: bool) -> Trouble:
-    """The meaning of a SQLSTATE: 08, 40, 57, 72 are lost moments, 23 constraints."""
+    """The meaning of a SQLSTATE: 08, 40, 57, 72 are lost moments, 23 constraints, 54 limits."""
     if connecting:
         refused = state.startswith("28") or any(sign in text for sign in _PASSWORD)
         return "password" if refused else "refused" if state.startswith("3D") or "does not exist" in text else "unreachable"
@@ -124,6 +124,8 @@ def _trouble(state: str, text: str, *, connecting: bool) -> Trouble:
         return "unique"
     if state == "55P03":
         return "busy"
+    if state == "54000" and "index row" in text:
+        return "key"
     lost = state[:2] in ("08", "40", "57", "72") or any(sign in text for sign in _LOST)
     return "moment" if lost else "constraint" if state.startswith("23") else "refused"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -19,8 +20,13 @@ DIALECT: Final = Dialect(
         "int": "bigint", "float": "double precision", "numeric": "double precision", "decimal": "numeric(DIGITS,SCALE)", "string": "text", "bool": "boolean", "date": "date",
         "date_time": "timestamp with time zone", "array": "json", "map": "json", "any": "json", "key": "bytea",
     },
-    same="IS NOT DISTINCT FROM", places=("ctid",), incomparable=frozenset({"json"}), reserved=frozenset({"ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"}), longest_name=63, folds_case=False, key_last=True,
+    same="IS NOT DISTINCT FROM", places=(("tableoid", "ctid"),), incomparable=frozenset({"json"}), reserved=frozenset({"ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"}),
+    own_schemas=re.compile("pg_.*|information_schema", re.DOTALL), longest_name=63, most_columns=1600, folds_case=False, key_last=True,
 )  # fmt: skip
+_KINDS: Final = {
+    "r": "table", "p": "table", "v": "view", "m": "materialized view", "S": "sequence", "i": "index", "I": "index", "c": "composite type", "f": "foreign table", "t": "system table",
+}  # fmt: skip
+"""What a letter of the catalog means."""
 
 
 def session(connection: Connection, *, writes: bool) -> Session:
@@ -84,14 +90,23 @@ class PostgresSession(Session):
         return maker.rows
 
     def standing(self, table: TableName) -> Standing:
-        """The catalog's answer for a name."""
-        [(kind,)] = self.fetched("SELECT (SELECT relkind::text FROM pg_class WHERE oid = to_regclass($1))", (table.quoted,))
-        if kind is None:
-            return Standing()
+        """The catalog's answer for a name. A type that is no table's own has the name of a table too."""
+        found = self.fetched("SELECT relkind::text, relnamespace = 'pg_catalog'::regnamespace FROM pg_class WHERE oid = to_regclass($1)", (table.quoted,))
+        if not found:
+            return Standing("type") if self._is_type(table) else Standing()
+        [(letter, system)] = found
+        kind = ("system " if system else "") + _KINDS.get(letter, "relation")
         columns = self.fetched(
             "SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped ORDER BY attnum", (table.quoted,)
         )
-        return Standing("table" if kind in ("r", "p") else "view", tuple((name, type_) for name, type_ in columns))
+        return Standing(kind, tuple((name, type_) for name, type_ in columns))
+
+    def _is_type(self, table: TableName) -> bool:
+        """Whether a type has a name where a table of this name is made. The type of arrays of another one makes way for a table."""
+        return bool(self.fetched(
+            "SELECT 1 FROM pg_type WHERE typname = $1 AND typnamespace = (SELECT oid FROM pg_namespace WHERE nspname = coalesce(nullif($2, ''), current_schema()::text))"
+            " AND NOT EXISTS (SELECT 1 FROM pg_type AS element WHERE element.typarray = pg_type.oid)", (table.table, table.schema or "")
+        ))
 
     def make_schema(self, schema: str) -> None:
         """Make a schema where there is none; one that is there needs no right to make it."""

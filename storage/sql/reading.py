@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from storage.sql.connections import Connection
@@ -82,9 +83,9 @@ class Ask:
     table: TableName | None = None
     query: str | None = None
 
-    def fragment(self, quote: Callable[[str], str] = quoted) -> str:
-        """The text behind FROM. A query has lines of its own, so that a comment at its end ends there."""
-        return f"{self.table.quoted_by(quote)} {ALIAS}" if self.table is not None else f"(\n{self.query}\n) {ALIAS}"
+    def fragment(self, named: Callable[[TableName], str] = attrgetter("quoted")) -> str:
+        """The text behind FROM. A query has lines of its own, so that a comment at its end ends there. `named`: how statements name a table."""
+        return f"{named(self.table)} {ALIAS}" if self.table is not None else f"(\n{self.query}\n) {ALIAS}"
 
     @property
     def whole(self) -> str:
@@ -124,6 +125,10 @@ class Reading(ABC):
         """A name as the database quotes it."""
         return quoted(name)
 
+    def named(self, table: TableName) -> str:
+        """A table as statements name it."""
+        return table.quoted_by(self.quote)
+
     def expression(self, column: AnswerColumn) -> str:
         """How a column is selected, with its name."""
         return self.quote(column.name)
@@ -150,7 +155,7 @@ class Reading(ABC):
 
     def statement(self, ask: Ask, columns: Sequence[AnswerColumn], start: From | None = None) -> str:
         """The statement that is asked."""
-        text = f"SELECT {', '.join(map(self.expression, columns)) or '1'} FROM {ask.fragment(self.quote)}"
+        text = f"SELECT {', '.join(map(self.expression, columns)) or '1'} FROM {ask.fragment(self.named)}"
         return text if start is None else f"{text} WHERE {self.condition(start)}"
 
     def condition(self, start: From) -> str:

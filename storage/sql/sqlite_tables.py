@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
@@ -23,7 +24,7 @@ DIALECT: Final = Dialect(
         "int": "INTEGER", "float": "REAL", "numeric": "REAL", "decimal": "TEXT", "string": "TEXT", "bool": "INTEGER", "date": "TEXT", "date_time": "TEXT",
         "array": "TEXT", "map": "TEXT", "any": "TEXT", "key": "BLOB",
     },
-    same="IS", places=("rowid", "oid", "_rowid_"), schemas=frozenset({_SCHEMA}),
+    same="IS", places=(("rowid",), ("oid",), ("_rowid_",)), schemas=frozenset({_SCHEMA}), own_tables=re.compile("sqlite_.*", re.IGNORECASE | re.DOTALL), most_columns=2000,
 )  # fmt: skip
 
 
@@ -65,7 +66,7 @@ class SqliteSession(Session):
 
     def fill(self, table: TableName, columns: Sequence[Column], batches: Iterator[pa.RecordBatch]) -> int:
         """Fill the table by insertions; it has the columns in this order."""
-        return self._inserted(table.quoted, columns, batches)
+        return self._inserted(self.named(table), columns, batches)
 
     def _inserted(self, table: str, columns: Sequence[Column], batches: Iterator[pa.RecordBatch]) -> int:
         marks = ", ".join("?" for _ in columns)
@@ -78,19 +79,19 @@ class SqliteSession(Session):
         return rows
 
     def standing(self, table: TableName) -> Standing:
-        """The table or view that has a name, by the schema."""
+        """What has a name, by the schema. Tables, views and indexes share their names."""
         if (table.schema or _SCHEMA).casefold() != _SCHEMA:
             return Standing()
-        found = self.fetched(f"SELECT name, type FROM {_SCHEMA}.sqlite_master WHERE type IN ('table', 'view') AND lower(name) = lower(?)", (table.table,))
+        found = self.fetched(f"SELECT name, type FROM {_SCHEMA}.sqlite_master WHERE type IN ('table', 'view', 'index') AND lower(name) = lower(?)", (table.table,))
         if not found:
             return Standing()
         columns = self.fetched("SELECT name, type FROM pragma_table_info(?, ?)", (found[0][0], _SCHEMA))
-        return Standing("table" if found[0][1] == "table" else "view", tuple((name, type_.upper()) for name, type_ in columns))
+        return Standing(found[0][1], tuple((name, type_.upper()) for name, type_ in columns))
 
-    def place(self, table: TableName, columns: Sequence[str]) -> str | None:
+    def place(self, table: TableName, columns: Sequence[str]) -> Sequence[str]:
         """The name of a row's place; a table that is made WITHOUT ROWID has none."""
         [(without,)] = self.fetched("SELECT wr FROM pragma_table_list(?) WHERE schema = ?", (table.table, _SCHEMA))
-        return None if without else super().place(table, columns)
+        return () if without else super().place(table, columns)
 
     def make_schema(self, schema: str) -> None:
         """Do nothing: a file is the one schema."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from storage.sql.connections import Connection
 from storage.sql.names import TableName, listed, quoted
@@ -77,12 +78,12 @@ class Standing:
     """A table in a database before a run.
 
     Attributes:
-        kind: What has the table's name; None where nothing has.
-        columns: Its columns, with types as the database names them.
+        kind: What has the table's name, in the database's words: `table` for one that can be written to, `view`, `sequence`; None where nothing has.
+        columns: The columns of a table or view, with types as the database names them.
         control: The control row of an output; None where there is none.
     """
 
-    kind: Literal["table", "view"] | None = None
+    kind: str | None = None
     columns: tuple[tuple[str, str], ...] = ()
     control: ControlRow | None = None
 
@@ -97,24 +98,30 @@ class Dialect:
     Attributes:
         types: Its type of each CXL type.
         same: Compares two expressions, null with null too.
-        places: Names of a row's place in its table. A column hides the one that it has.
+        places: Names that together are a row's place in its table, in the order in which they are tried. A column hides the ones that have its name.
         alters: Whether columns of a table with a primary key can be altered.
         incomparable: Types without an equality: with one, rows are compared by the text of all their values, and it is in no primary key.
         reserved: Names that no column can have.
         schemas: The only names of schemas; None where schemas are made.
+        own_tables: Names of tables that the database keeps for itself.
+        own_schemas: Names of schemas that it keeps for itself.
         longest_name: The bytes of a name at most; None for no limit.
+        most_columns: The columns of a table at most; None for no limit.
         folds_case: Whether names that differ by case alone are one.
         key_last: Whether a table takes its primary key when its rows are there: one index is built, and not kept up row by row.
     """
 
     types: Mapping[str, str]
     same: str
-    places: tuple[str, ...]
+    places: tuple[tuple[str, ...], ...]
     alters: bool = True
     incomparable: frozenset[str] = frozenset()
     reserved: frozenset[str] = frozenset()
     schemas: frozenset[str] | None = None
+    own_tables: re.Pattern[str] | None = None
+    own_schemas: re.Pattern[str] | None = None
     longest_name: int | None = None
+    most_columns: int | None = None
     folds_case: bool = True
     key_last: bool = False
 
@@ -178,10 +185,14 @@ class Session(ABC):
         """The end of a statement that locks the rows that it reads."""
         return ""
 
-    def place(self, table: TableName, columns: Sequence[str]) -> str | None:
-        """The name of a row's place in a table with these columns; None where nothing has the place."""
+    def named(self, table: TableName) -> str:
+        """A table as statements name it."""
+        return table.quoted
+
+    def place(self, table: TableName, columns: Sequence[str]) -> Sequence[str]:
+        """The names that together are a row's place in a table with these columns; none where nothing has the place."""
         taken = {name.casefold() for name in columns}
-        return next((name for name in self.dialect.places if name not in taken), None)
+        return next((names for names in self.dialect.places if taken.isdisjoint(names)), ())
 
     # -- the control table
 
@@ -197,9 +208,9 @@ class Session(ABC):
         """Make the control table where there is none, lock the row of an output, and return it; None for a new one."""
         control = table.beside(CONTROL)
         columns = ", ".join(f"{quoted(name)} {self.dialect.type_of(type_)}" for name, type_ in _CONTROL_COLUMNS)
-        self.execute(f"CREATE TABLE IF NOT EXISTS {control.quoted} ({columns}, PRIMARY KEY (pipeline, output))")
+        self.execute(f"CREATE TABLE IF NOT EXISTS {self.named(control)} ({columns}, PRIMARY KEY (pipeline, output))")
         marks = f"{self.parameter(1)}, {self.parameter(2)}"
-        self.execute(f"INSERT INTO {control.quoted} (pipeline, output, epoch) VALUES ({marks}, 0) ON CONFLICT (pipeline, output) DO NOTHING", (pipeline, output))
+        self.execute(f"INSERT INTO {self.named(control)} (pipeline, output, epoch) VALUES ({marks}, 0) ON CONFLICT (pipeline, output) DO NOTHING", (pipeline, output))
         found = self._control(control, pipeline, output, self.locked())
         return None if found is None or not found.chain else found
 
@@ -209,7 +220,7 @@ class Session(ABC):
         kinds = dict(_CONTROL_COLUMNS)
         sets = ", ".join(f"{quoted(name)} = {self._bound(number, kinds[name])}" for number, name in enumerate(given, 1))
         where = f"pipeline = {self.parameter(len(given) + 1)} AND output = {self.parameter(len(given) + 2)}"
-        self.execute(f"UPDATE {table.beside(CONTROL).quoted} SET {sets} WHERE {where}", (*map(str, given.values()), pipeline, output))
+        self.execute(f"UPDATE {self.named(table.beside(CONTROL))} SET {sets} WHERE {where}", (*map(str, given.values()), pipeline, output))
 
     def _bound(self, number: int, type_: str) -> str:
         return f"CAST({self.parameter(number)} AS {self.dialect.type_of(type_)})"
@@ -217,7 +228,7 @@ class Session(ABC):
     def _control(self, control: TableName, pipeline: str, output: str, ending: str) -> ControlRow | None:
         names = ("table_name", "chain", "epoch", "execution_id", "columns")
         where = f"pipeline = {self.parameter(1)} AND output = {self.parameter(2)}"
-        rows = self.fetched(f"SELECT {listed(names)} FROM {control.quoted} WHERE {where}{ending}", (pipeline, output))
+        rows = self.fetched(f"SELECT {listed(names)} FROM {self.named(control)} WHERE {where}{ending}", (pipeline, output))
         if not rows or not isinstance(rows[0][2], int):  # a row without an epoch is somebody else's
             return None
         name, chain, epoch, execution, columns = rows[0]
@@ -232,11 +243,11 @@ class Session(ABC):
         if table.schema is not None:
             self.make_schema(table.schema)
         if key and self.dialect.key_last:
-            self.execute(f"CREATE TABLE {table.quoted} ({', '.join(columns)})")
+            self.execute(f"CREATE TABLE {self.named(table)} ({', '.join(columns)})")
             rows = self.fill(table, shape.columns, batches)
-            self.execute(f"ALTER TABLE {table.quoted} ADD {key}")
+            self.execute(f"ALTER TABLE {self.named(table)} ADD {key}")
             return rows
-        self.execute(f"CREATE TABLE {table.quoted} ({', '.join(filter(None, (*columns, key)))})")
+        self.execute(f"CREATE TABLE {self.named(table)} ({', '.join(filter(None, (*columns, key)))})")
         return self.fill(table, shape.columns, batches)
 
     def make_schema(self, schema: str) -> None:
@@ -245,7 +256,7 @@ class Session(ABC):
 
     def drop(self, table: TableName) -> None:
         """Remove a table."""
-        self.execute(f"DROP TABLE {table.quoted}")
+        self.execute(f"DROP TABLE {self.named(table)}")
 
 
 _MODULES: Final[Mapping[str, str]] = {"sqlite": "sqlite_tables", "duckdb": "duckdb_tables", "postgresql": "postgresql_tables"}

@@ -264,6 +264,33 @@ def check_refused_before_the_commit(kind: str, path: Path) -> None:
     assert stored(database) == Counter(third)
 
 
+def check_replacing_that_is_refused(kind: str, path: Path) -> None:
+    """A table of somebody else that a run may replace, and that refuses the rows, needs `--force` again only where no epoch could note that."""
+    folder, database = made(kind, path)
+    lay(folder, FIRST)
+    number = "INTEGER" if kind == "sqlite" else "BIGINT"
+    theirs = [
+        f"CREATE TABLE report (id {number}, region {'TEXT' if kind != 'duckdb' else 'VARCHAR'}, amount {number})", "INSERT INTO report VALUES (7, 'theirs', 1)",
+        "CREATE UNIQUE INDEX one_region ON report (region)",
+    ]  # fmt: skip
+    database.do(*theirs)
+    with pytest.raises(StorageFailed, match=r"E613.*epoch 1 is committed; report holds no epoch: run again$"):
+        folder.run(force=True)
+    with pytest.raises(StorageFailed, match=r"E613.*: run again$"):
+        folder.run()
+    assert database.ask("SELECT region FROM report") == [("theirs",)]
+    database.do("DROP INDEX one_region")
+    assert folder.run().committed is False
+    assert stored(database) == Counter(FIRST)
+    lay(folder, [*FIRST, (4, "west", 7)])
+    folder.run()
+    database.do("DROP TABLE report", "DROP TABLE _errata_outputs", *theirs)
+    for force in (True, False):
+        with pytest.raises(StorageFailed, match=r"E613.*: run again with --force$" if force else "E610"):
+            folder.run(force=force)
+    assert database.ask("SELECT region FROM report") == [("theirs",)]
+
+
 def check_edited(kind: str, path: Path) -> None:
     """Columns come and go by edits, and so does the primary key; a full refresh and a restored state write anew."""
     folder, database = made(kind, path)

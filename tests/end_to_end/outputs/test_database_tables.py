@@ -69,6 +69,11 @@ def test_what_is_refused_before_the_commit(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_table_that_may_be_replaced_refuses_the_rows(kind: str, tmp_path: Path) -> None:
+    tables.check_replacing_that_is_refused(kind, tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_edits_of_columns(kind: str, tmp_path: Path) -> None:
     tables.check_edited(kind, tmp_path)
 
@@ -122,6 +127,10 @@ def test_names_that_are_one_to_the_database(tmp_path: Path) -> None:
     [
         ("sqlite", "table: temp.report", "has no schema 'temp'"),
         ("sqlite", "table: public.report", "has no schema 'public'"),
+        ("sqlite", "table: SQLite_report", "sqlite keeps the name 'SQLite_report' for itself"),
+        ("duckdb", "table: information_schema.report", "duckdb keeps the schema 'information_schema' for itself"),
+        ("duckdb", 'table: report, mapping: {"a\\0b": region}', "no database has a column named"),
+        ("duckdb", 'table: report, mapping: {"": region}', "no database has a column named ''"),
         ("duckdb", "table: _ERRATA_OUTPUTS", "notes what each output holds"),
         ("sqlite", "table: report, mode: op_rows, mapping: {offset: region, _offset: amount}", "columns '_offset' and '_offset' are one name"),
     ],
@@ -134,6 +143,39 @@ def test_names_that_the_database_cannot_hold_are_refused_before_the_commit(kind:
     with pytest.raises(StorageFailed, match=f"E614.*{message}"):
         folder.run()
     assert folder.load().head_epoch() is None
+
+
+def test_a_name_that_an_index_has_is_refused_before_the_commit(tmp_path: Path) -> None:
+    folder, database = tables.made("sqlite", tmp_path, "if_exists: overwrite")
+    database.do("CREATE TABLE other (x INTEGER)", "CREATE INDEX Report ON other (x)")
+    tables.lay(folder, tables.FIRST)
+    with pytest.raises(StorageFailed, match=r"E610.*shop:report is an index, which is never written to"):
+        folder.run()
+    assert folder.load().head_epoch() is None
+
+
+def test_a_schema_may_have_the_name_of_the_file(tmp_path: Path) -> None:
+    """DuckDB names the catalog of a file after it."""
+    folder, database = tables.made("duckdb", tmp_path)
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("table: report", "table: shop.report"))
+    for rows in (tables.FIRST, tables.SECOND):
+        tables.lay(folder, rows)
+        folder.run()
+        assert tables.Counter(database.ask("SELECT id, region, amount FROM shop.shop.report")) == tables.Counter(rows)
+        assert folder.violations() == []
+
+
+def test_a_table_may_have_as_many_columns_as_the_database_takes(tmp_path: Path) -> None:
+    """A table of changes would have more of them, so that all rows are written."""
+    folder, database = tables.made("sqlite", tmp_path, "key_column: none")
+    names = [f"c{at}" for at in range(2001)]
+    folder.write("orders.csv", ",".join(["id", "region", "amount", *names]) + "\n" + ",".join(["1", "a", "2", *names]) + "\n")
+    with pytest.raises(StorageFailed, match=r"E614.*a table of sqlite has 2000 columns at most, not 2004"):
+        folder.run()
+    for amount in (2, 3):
+        folder.write("orders.csv", ",".join(["id", "region", "amount", *names[:1997]]) + f"\n1,a,{amount},{','.join(names[:1997])}\n")
+        folder.run()
+        assert database.ask("SELECT amount, c1996 FROM report") == [(amount, "c1996")]
 
 
 def test_a_name_of_an_undeclared_field_is_refused_before_the_commit(tmp_path: Path) -> None:

@@ -95,6 +95,82 @@ def test_what_is_refused_before_the_commit(tmp_path: Path) -> None:
 
 
 @pytest.mark.deep
+def test_a_table_that_may_be_replaced_refuses_the_rows(tmp_path: Path) -> None:
+    tables.check_replacing_that_is_refused(KIND, tmp_path)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("made", "kind"),
+    [
+        ("CREATE SEQUENCE report", "a sequence"), ("CREATE TYPE report AS (a int)", "a composite type"), ("CREATE TYPE report AS ENUM ('a')", "a type"),
+        ("CREATE MATERIALIZED VIEW report AS SELECT 1 AS id", "a materialized view"), ("CREATE VIEW report AS SELECT 1 AS id", "a view"), ("CREATE INDEX report ON other (x)", "an index"),
+    ],
+)  # fmt: skip
+def test_what_is_no_table_is_never_written_to(made: str, kind: str, tmp_path: Path) -> None:
+    folder, database = tables.made(KIND, tmp_path, "if_exists: overwrite")
+    database.do("CREATE TABLE other (x int)", made)
+    tables.lay(folder, tables.FIRST)
+    with pytest.raises(StorageFailed, match=rf"E610.*shop:report is {kind}, which is never written to"):
+        folder.run(force=True)
+    assert folder.load().head_epoch() is None
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("pg_temp.report", "E614.*postgresql keeps the schema 'pg_temp' for itself"), ("information_schema.report", "E614.*keeps the schema"),
+        ("pg_namespace", "E610.*shop:pg_namespace is a system table"), ("pg_tables", "E610.*shop:pg_tables is a system view"),
+    ],
+)  # fmt: skip
+def test_names_of_the_server_itself_are_refused_before_the_commit(table: str, message: str, tmp_path: Path) -> None:
+    folder, _ = tables.made(KIND, tmp_path, "if_exists: overwrite")
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("table: report", f"table: {table}"))
+    tables.lay(folder, tables.FIRST)
+    with pytest.raises(StorageFailed, match=message):
+        folder.run(force=True)
+    assert folder.load().head_epoch() is None
+
+
+@pytest.mark.parametrize("config", ["primary_key: [region]", "if_exists: error"])
+def test_a_key_that_is_too_long_for_an_index(config: str, tmp_path: Path) -> None:
+    """Whether a server can pack a long key only it can tell. The table follows once the key, or the pipeline, is another one."""
+    folder, database = tables.made(KIND, tmp_path, config, "{strategy: snapshot, primary_key: [region]}")
+    random_text = random.Random(1).randbytes(4000).hex()
+    tables.lay(folder, tables.FIRST[:2])
+    folder.run()
+    tables.lay(folder, [*tables.FIRST[:2], (3, random_text, 30)])
+    with pytest.raises(StorageFailed, match=r"E613.*index row.*still holds epoch 1: run again") as failure:
+        folder.run()
+    assert "shorten the value" in failure.value.help
+    text = folder.text("pipeline.yaml")
+    folder.write("pipeline.yaml", text.replace(config, "primary_key: [id]"))
+    folder.run()
+    assert tables.stored(database) == Counter([*tables.FIRST[:2], (3, random_text, 30)])
+    folder.write("pipeline.yaml", text)
+    with pytest.raises(StorageFailed, match=r"E613.*index row"):
+        folder.run()
+    tables.lay(folder, [*tables.FIRST[:2], (3, "short", 30)])
+    folder.run()
+    assert tables.stored(database) == Counter([*tables.FIRST[:2], (3, "short", 30)])
+
+
+def test_equal_rows_of_several_partitions(tmp_path: Path) -> None:
+    """Rows of two partitions may have one place: the partition tells them apart."""
+    folder, database = tables.made(KIND, tmp_path, "key_column: none, if_exists: overwrite")
+    database.do(
+        "CREATE TABLE report (id bigint, region text, amount bigint) PARTITION BY LIST (region)", "CREATE TABLE north PARTITION OF report FOR VALUES IN ('north')",
+        "CREATE TABLE rest PARTITION OF report DEFAULT",
+    )  # fmt: skip
+    for rows in (tables.FIRST, tables.SECOND, [(1, "south", 10), (4, "north", 7), (5, "north", 1)], [(1, "south", 10), (5, "north", 1)]):
+        tables.lay(folder, rows)
+        assert "W610" not in tables.told(folder, "--max-retract-share", "1")
+        assert tables.stored(database) == Counter(rows)
+    assert database.ask("SELECT count(*) FROM north") == [(1,)]
+
+
+@pytest.mark.deep
 def test_edits_of_columns(tmp_path: Path) -> None:
     tables.check_edited(KIND, tmp_path)
 
