@@ -14,10 +14,11 @@ from changelog.columns import column
 from changelog.keys.spark import with_prefix
 from changelog.lazy_imports import F
 from changelog.rows import Rows
-from cxl.types.types import ANY, Kind, OpenSchema, Schema, Type, combined, type_name, unify
+from cxl.types.types import ANY, MOST_DIGITS, Kind, OpenSchema, Schema, Type, combined, type_name, unify
 from operators.core.binding import Binding
 from operators.core.config import Strict
-from operators.core.decimal_columns import at_scale
+from operators.core.decimal_columns import at_scale, may_overflow, overflows
+from operators.core.evaluate import error_text, first_case, reject_key
 from operators.core.json_columns import json_text
 from operators.core.operator import Linear
 from operators.core.provenance import ASKER, key_slice, numbered_input
@@ -49,7 +50,7 @@ class MergeConfig(Strict):
 
 
 class Merge(Linear):
-    """Rows of all inputs in the columns of the first; types that differ are widened."""
+    """Rows of all inputs in the columns of the first; types that differ are widened. A row with a Decimal that does not fit there becomes a reject."""
 
     kind = "merge"
     joins_inputs = True
@@ -62,8 +63,13 @@ class Merge(Linear):
 
     @property
     def may_reject(self) -> bool:
-        """A merge rejects nothing."""
-        return False
+        """Whether a column has a greater scale than in an input: a Decimal may have too many digits there."""
+        return any(_narrow(row, self.output) for row in self.inputs)
+
+    @property
+    def reject_shape(self) -> KeyShape:
+        """The number of the input, then the key of its record."""
+        return self.output.key
 
     def input_of(self, key: bytes, *, reject: bool) -> tuple[int, bytes]:
         """Read the number of the input off the first byte."""
@@ -76,7 +82,9 @@ class Merge(Linear):
             riders |= {name: merged_type(riders.get(name, type_), type_) or ANY for name, type_ in row.riders.items()}
         hidden = [name for row in inputs for name in row.hidden if name not in OWN_HIDDEN]
         output = RowType(self.output.data, emitted=self.output.emitted, key=self.output.key)
-        return self.with_attributes(inputs=tuple(inputs), output=output.carrying(hidden, riders))
+        output = output.carrying(hidden, riders)
+        rejecting = any(_narrow(row, output) for row in inputs)
+        return self.with_attributes(inputs=tuple(inputs), output=output.carrying(["_error"]) if rejecting else output)
 
     def describe(self) -> Sequence[str]:
         """The mode."""
@@ -95,9 +103,31 @@ class Merge(Linear):
         row = self.inputs[index]
         key = with_prefix(bytes([index]), F.col("_key")).alias("_key")
         envelope = [key if name == "_key" else column(name) for name in frame.columns if name in ("_epoch", "_op", "_key", "_cause")]
-        fixed = [_present(name, name in row.hidden, HIDDEN_TYPES[name]) for name in HIDDEN_TYPES if name in self.output.hidden]
+        fixed = [_present(name, name in row.hidden, HIDDEN_TYPES[name]) for name in HIDDEN_TYPES if name in self.output.hidden and name != "_error"]
         riders = [_started(name, type_, values) if name not in row.riders else _converted(name, row.riders[name], type_) for name, type_ in self.output.riders.items()]
-        return frame.select(*envelope, *fixed, *riders, *(_converted(name, row.data.get(name), type_) for name, type_ in self.output.data.items()))
+        data = [_converted(name, row.data.get(name), type_) for name, type_ in self.output.data.items()]
+        if "_error" not in self.output.hidden:
+            return frame.select(*envelope, *fixed, *riders, *data)
+        made = frame.select(*envelope, *fixed, *riders, *data, _error(_narrow(row, self.output), self.name).alias("_error"))
+        bad = F.col("_error").isNotNull()
+        values_of_rejects = {name: F.when(~bad, column(name)) for name in self.output.data}
+        return made.withColumns({"_key": F.when(bad, reject_key()).otherwise(F.col("_key")), **values_of_rejects})
+
+
+def _narrow(row: RowType, output: RowType) -> Sequence[tuple[str, Type, Type]]:
+    """The columns of an input whose values may have too many digits in the output, with both types."""
+    types = {**output.data, **output.riders}
+    return [(name, given, types[name]) for name, given in {**row.data, **row.riders}.items() if name in types and may_overflow(given, types[name])]
+
+
+def _error(narrow: Sequence[tuple[str, Type, Type]], stage: str) -> Column:
+    """The `_error` of rows with a value of too many digits, null for the others."""
+    cases = [
+        (overflows(column(name), given, wanted.scale), F.lit(f"overflow: column '{name}' has more than {MOST_DIGITS} digits with {wanted.scale} of them behind the point"))
+        for name, given, wanted in narrow
+    ]
+    detail = first_case(cases, F.lit(None).cast("string"))
+    return F.when(detail.isNotNull(), error_text("type_coercion_failure", detail, stage))
 
 
 def _started(name: str, type_: Type, values: RunValues) -> Column:
@@ -120,7 +150,7 @@ def _converted(name: str, given: Type | None, wanted: Type) -> Column:
     if wanted.is_dynamic:
         return json_text(column(name), given).alias(name)
     if wanted.kind is Kind.DECIMAL:
-        return at_scale(name, column(name), given, wanted.scale).alias(name)
+        return at_scale(column(name), given, wanted.scale).alias(name)
     return column(name).cast(physical_type(wanted)).alias(name)
 
 

@@ -298,7 +298,7 @@ def join_keys(keys: Sequence[tuple[Column, Part]], guards: Sequence[Column] = ()
 def _compared(value: Column, part: Part) -> Column:
     """A value as engines compare it: floats without the sign of zero, Decimals of several scales and Ints by the bytes of their values."""
     if part.by_value:
-        return key_column([(at_scale("key", value, part.expr.type, part.expr.type.scale), "decimal")])
+        return key_column([(at_scale(value, part.expr.type, part.expr.type.scale), "decimal")])
     return value + F.lit(0.0) if part.expr.type.kind is Kind.FLOAT else value
 
 

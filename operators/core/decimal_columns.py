@@ -5,10 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from changelog.lazy_imports import pa
+from changelog.lazy_imports import F, pa
 from cxl.types.types import MOST_DIGITS, Kind, Type
-from storage.files.errors import OutputError
-from storage.values.decimals import DecimalType, converted, plain_digits
+from storage.values.decimals import DecimalType, converted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -16,16 +15,26 @@ if TYPE_CHECKING:
 _INT_DIGITS = 19
 
 
-def at_scale(name: str, value: Column, given: Type, scale: int) -> Column:
-    """Return a column of Ints or Decimals at a scale that is not less than theirs.
+def may_overflow(given: Type, wanted: Type) -> bool:
+    """Whether Ints or Decimals may have more than 38 digits at the scale of a Decimal, which is not less than theirs."""
+    if wanted.kind is not Kind.DECIMAL:
+        return False
+    return (given.kind is Kind.DECIMAL and given.scale < wanted.scale) or (given.kind is Kind.INT and wanted.scale > MOST_DIGITS - _INT_DIGITS)
 
-    Where a value has more than 38 digits there, the engine fails with an OutputError in its message, which names the column.
-    """
+
+def overflows(value: Column, given: Type, scale: int) -> Column:
+    """Whether Ints or Decimals have more than 38 digits at a greater scale."""
+    bound = F.lit(f"1{'0' * (MOST_DIGITS - scale)}").cast("bigint" if given.kind is Kind.INT else f"decimal({MOST_DIGITS},{given.scale})")
+    return (value >= bound) | (value <= -bound)
+
+
+def at_scale(value: Column, given: Type, scale: int) -> Column:
+    """Return a column of Ints or Decimals at a scale that is not less than theirs; null where a value overflows."""
     if given.kind is Kind.DECIMAL and given.scale == scale:
         return value
     if given.kind is Kind.INT and scale <= MOST_DIGITS - _INT_DIGITS:
         return value.cast(f"decimal({MOST_DIGITS},{scale})")
-    return computed(partial(_rescaled, name, scale), value, scale)
+    return computed(partial(_rescaled, scale), value, scale)
 
 
 def computed(work: Any, value: Column, scale: int) -> Column:
@@ -40,10 +49,5 @@ def computed(work: Any, value: Column, scale: int) -> Column:
     return made
 
 
-def _rescaled(name: str, scale: int, values: pa.Array) -> pa.Array:
-    found = converted(values, DecimalType(MOST_DIGITS, scale))
-    if found.null_count > values.null_count:
-        lost = next(value for value, made in zip(values.to_pylist(), found.to_pylist(), strict=True) if value is not None and made is None)
-        shown = str(lost) if isinstance(lost, int) else plain_digits(lost)
-        raise OutputError(f"column '{name}': {shown} has more than {MOST_DIGITS} digits with {scale} of them behind the point")
-    return found
+def _rescaled(scale: int, values: pa.Array) -> pa.Array:
+    return converted(values, DecimalType(MOST_DIGITS, scale))

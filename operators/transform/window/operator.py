@@ -90,7 +90,7 @@ class AnalyticTransform(Keyed):
             if Kind.FLOAT in kinds:
                 columns.append((column(name).cast("double"), "float"))
             elif Kind.DECIMAL in kinds:
-                columns.append((at_scale(name, column(name), type_, 0), "decimal"))
+                columns.append((at_scale(column(name), type_, 0), "decimal"))
             else:
                 columns += key_parts(column(name), type_)
         return key_column(columns)

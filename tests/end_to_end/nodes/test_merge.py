@@ -90,3 +90,40 @@ def test_inputs_that_do_not_go_together(second: str, code: str, part: str, throu
     assert (one.code, one.line) == (code, 6)
     assert part.replace("'b'", f"'{through}'") in one.message
     assert "both" in one.message
+
+
+SCALES = """\
+pipeline: { name: scales }
+nodes:
+  - { type: source, name: a, config: { name: a, type: csv, path: a.csv, merge: { strategy: snapshot, primary_key: [id] }, schema: [ { name: id, type: int }, { name: v, type: "decimal(38,0)" }, { name: w, type: int } ] } }
+  - { type: source, name: b, config: { name: b, type: csv, path: b.csv, merge: { strategy: snapshot, primary_key: [id] }, schema: [ { name: id, type: int }, { name: v, type: "decimal(38,2)" }, { name: w, type: "decimal(38,30)" } ] } }
+  - { type: merge, name: m, inputs: [a, b] }
+  - { type: output, name: out, input: m, config: { name: out, type: csv, path: out.csv } }
+error_handling: { strategy: continue, dlq: { path: dlq.csv } }
+"""
+NINES = "9" * 36
+
+
+def test_a_decimal_that_does_not_fit_the_greater_scale_is_a_dead_letter(tmp_path: Path) -> None:
+    """At scale 2 there is room for 36 digits ahead of the point, at scale 30 for 8."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", SCALES)
+    folder.write("b.csv", "id,v,w\n1,1.25,0.5\n")
+    folder.write("a.csv", f"id,v,w\n1,{NINES},99999999\n2,-1{NINES},1\n3,5,-100000000\n4,,\n")
+    assert folder.run().exit_code == 2
+    zeros = "0" * 30
+    good = [{"id": "1", "v": f"{NINES}.00", "w": f"99999999.{zeros}"}, {"id": "4", "v": "", "w": ""}, {"id": "1", "v": "1.25", "w": f"0.5{zeros[1:]}"}]
+    assert folder.rows("out.csv") == good
+    letters = [(one["_cxl_dlq_error_category"], one["_cxl_dlq_error_detail"], one["_cxl_dlq_stage"]) for one in folder.rows("dlq.csv")]
+    assert letters == [
+        ("type_coercion_failure", "overflow: column 'v' has more than 38 digits with 2 of them behind the point", "m"),
+        ("type_coercion_failure", "overflow: column 'w' has more than 38 digits with 30 of them behind the point", "m"),
+    ]
+    assert folder.violations() == []
+    folder.write("a.csv", f"id,v,w\n1,1{NINES},99999999\n2,-{NINES},1\n4,,\n")
+    assert folder.run().exit_code == 2
+    assert folder.rows("out.csv") == [{"id": "2", "v": f"-{NINES}.00", "w": f"1.{zeros}"}, *good[1:]]
+    assert [one["_cxl_dlq_stage"] for one in folder.rows("dlq.csv")] == ["m"]
+    folder.write("a.csv", "id,v,w\n1,1,1\n")
+    assert folder.run().exit_code == 0
+    assert folder.violations() == []
