@@ -23,7 +23,7 @@ from storage.formats.xlsx.options import XlsxWriteOptions
 from storage.formats.xlsx.places import COLUMNS, ROWS, column_letters
 from storage.process_folders import temporary_folder
 from storage.values.decimals import decimal_type, plain_digits
-from storage.values.text import float_text, plain_numbers, time_text
+from storage.values.text import DECIMAL_MARK, float_text, plain_numbers, time_text
 from storage.values.types import base_type, is_dynamic
 
 CREATED = datetime(1980, 1, 1)
@@ -33,6 +33,8 @@ TEXT = 32_767
 WIDEST = 60
 _FIRST_DAY = date(1900, 3, 1)
 """Spreadsheets count a day before it that there was not."""
+_LAST_MOMENT = datetime(9999, 12, 31, 23, 59, 59, 999_500)
+"""Spreadsheets count milliseconds: it would be in the year 10000."""
 _DAY, _MOMENT = "yyyy-mm-dd", "yyyy-mm-dd hh:mm:ss"
 _MARGIN = 2
 
@@ -96,10 +98,11 @@ class XlsxSession(Session):
     def _writer_of(self, column: Column) -> Callable[[int, int, str, Any], None]:
         """The writer of a column's cells."""
         digits = decimal_type(base_type(column.type))
-        if digits is None:
-            return self._cell
-        style = self._style("0." + "0" * digits.scale if digits.scale else "0")
-        return partial(self._decimal, style=style)
+        return self._cell if digits is None else partial(self._decimal, style=self._scaled(digits.scale))
+
+    def _scaled(self, scale: int) -> Any:
+        """The style of numbers with so many digits behind the point."""
+        return self._style(f"0.{'0' * scale}" if scale else "0")
 
     def _style(self, pattern: str) -> Any:
         if pattern not in self._styles:
@@ -115,6 +118,8 @@ class XlsxSession(Session):
             self._wide(at, 5)
         elif isinstance(value, (int, float)):
             self._number(row, at, name, value)
+        elif isinstance(value, Decimal):
+            self._decimal(row, at, name, value, self._scaled(-int(value.as_tuple().exponent)))
         else:
             self._moment(row, at, name, value)
 
@@ -136,7 +141,8 @@ class XlsxSession(Session):
 
     def _moment(self, row: int, at: int, name: str, value: date) -> None:
         timed = isinstance(value, datetime)
-        if (value.date() if isinstance(value, datetime) else value) < _FIRST_DAY:
+        day = value.date() if isinstance(value, datetime) else value
+        if day < _FIRST_DAY or (isinstance(value, datetime) and value.replace(tzinfo=None) >= _LAST_MOMENT):
             self._text(row, at, name, str(time_text(pa.array([value], pa.timestamp("us")))[0]) if timed else value.isoformat())
             return
         pattern = _MOMENT if timed else _DAY
@@ -172,7 +178,7 @@ def fits(text: str) -> bool:
 def values_of(values: pa.Array, column: Column) -> Sequence[Any]:
     """The values of a column as Python has them: texts for what has no type in a spreadsheet."""
     if is_dynamic(column.type) and pa.types.is_string(values.type):
-        return [None if text is None else _dynamic(text) for text in plain_numbers(values).to_pylist()]
+        return [None if text is None else plain if text[:1] in "[{" else _scalar(text) for text, plain in zip(values.to_pylist(), plain_numbers(values).to_pylist(), strict=True)]
     if pa.types.is_timestamp(values.type):
         return list(values.cast(pa.timestamp("us")).to_pylist())
     if pa.types.is_floating(values.type):
@@ -180,10 +186,10 @@ def values_of(values: pa.Array, column: Column) -> Sequence[Any]:
     return list(values.to_pylist())
 
 
-def _dynamic(text: str) -> Any:
-    """The scalar of a JSON text; the text itself of an array or a map."""
-    if text[:1] in "[{":
-        return text
+def _scalar(text: str) -> Any:
+    """The value of a stored text that is no array and no map; the text itself where it is no JSON."""
+    if text.endswith(DECIMAL_MARK) and not text.startswith('"'):
+        return Decimal(text.removesuffix(DECIMAL_MARK))
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:

@@ -365,6 +365,22 @@ def test_values_have_types_and_lose_no_digit():
     assert (sheet.title, sheet.freeze_panes, sheet.auto_filter.ref, sheet["A1"].font.b, sheet["A2"].font.b) == ("report", "A2", None, True, False)
 
 
+def test_decimals_among_values_of_any_type_lose_no_digit():
+    texts = ("12.50E0", "-0.500E0", "12345678901234567.890E0", "9999999999999999999999999999999999.999E0", "7E0", '"1.5E0"', '["1E0",2.50E0]', "7.5")
+    sheet = sheet_of(written([(text,) for text in texts], (Column("x", "any"),)))
+    found = [(cell.value, cell.number_format) for cell in sheet["A"][1:]]
+    assert found[:5] == [(12.5, "0.00"), (-0.5, "0.000"), ("12345678901234567.890", "General"), ("9999999999999999999999999999999999.999", "General"), (7, "0")]
+    assert [value for value, _ in found[5:]] == ["1.5E0", '["1E0",2.50]', 7.5]
+
+
+def test_a_time_that_a_sheet_would_round_to_the_year_10000_is_text():
+    last = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+    rows = [(last.replace(microsecond=part),) for part in (999_499, 999_500, 999_999)]
+    data = written(rows, (Column("t", "date_time"),))
+    assert [cell.value for cell in sheet_of(data)["A"][2:]] == ["9999-12-31T23:59:59.9995", "9999-12-31T23:59:59.999999"]
+    assert [row["t"] for row in read(data, "t:date_time")] == [last.replace(microsecond=999_000), rows[1][0], rows[2][0]]
+
+
 def test_the_same_rows_are_the_same_bytes():
     assert written() == written(cut=1) == written(cut=3)
     made = openpyxl.load_workbook(BytesIO(written())).properties
