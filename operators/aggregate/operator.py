@@ -31,9 +31,9 @@ from operators.core.context import OperatorContext
 from operators.core.delta import Delta
 from operators.core.evaluate import FINALIZE, Evaluated, as_it_is, as_new, error_start, error_text, evaluate, reject_key, reject_keys
 from operators.core.following import outweighs
-from operators.core.operator import INEXACT, SHARED, Keyed, compared, shared_number
+from operators.core.operator import SHARED, Keyed, compared, shared_number
 from operators.core.provenance import of_lookup
-from operators.core.row_type import CK, OWN_HIDDEN, KeyShape, RowType, by_value, key_parts, key_types
+from operators.core.row_type import CK, OWN_HIDDEN, KeyShape, RowType, by_value, is_inexact, key_parts, key_types
 from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
 
@@ -217,7 +217,7 @@ class Aggregate(Keyed):
 
     def _arguments(self, frame: DataFrame, values: RunValues) -> Evaluated:
         assert self.program.before is not None  # programs of mode aggregate have it
-        numbers = {name: by_value(column(name), type_) for name, type_ in self.groups.items() if type_.kind in INEXACT}
+        numbers = {name: by_value(column(name), type_) for name, type_ in self.groups.items() if is_inexact(type_)}
         done = numbers_only(evaluate(frame, self.program.before, self.inputs[0], self.name, values), self.program.calls, frame, self.name)
         return replace(done, good=done.good.withColumns(numbers)) if numbers else done
 

@@ -15,24 +15,20 @@ from changelog.algebra import insertions
 from changelog.frames import of_keys, united
 from changelog.lazy_imports import F
 from changelog.rows import Rows, contains
-from cxl.types.types import Kind, Type
+from cxl.types.types import Type
 from operators.core.context import OperatorContext
 from operators.core.delta import Delta
 from operators.core.evaluate import Narrow
 from operators.core.following import outweighs, require_few
 from operators.core.node import BoundNode
 from operators.core.provenance import by_key
-from operators.core.row_type import LOOSE, SYSTEM
+from operators.core.row_type import SYSTEM, is_hashed
 from operators.core.run_values import RunValues
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-INEXACT = LOOSE | {Kind.FLOAT}
-"""Kinds whose equal values may differ in their bits or in their text."""
-UNHASHED = INEXACT | {Kind.DECIMAL}
-"""Kinds whose equal values may have several hashes: the inexact ones, and Decimals of several scales."""
 INEXACT_SUM = "inexact sum"
 """The detail of a reject whose sum met a value that its limbs do not hold. The data is sound: the node is computed again with wide sums."""
 SHARED = "__shared"
@@ -210,8 +206,8 @@ class Keyed(Operator):
 
 
 def shared_number(columns: Sequence[tuple[Column, Type]]) -> Column | None:
-    """Return a hash of columns without `UNHASHED` ones; None where no column is left."""
-    exact = [value for value, type_ in columns if type_.kind not in UNHASHED]
+    """Return a hash of columns whose equal values have one hash; None where no column is left."""
+    exact = [value for value, type_ in columns if is_hashed(type_)]
     return F.xxhash64(*exact) if exact else None
 
 

@@ -15,6 +15,7 @@ from changelog.columns import TYPES, column
 from changelog.frames import known, typed
 from changelog.lazy_imports import F
 from cxl.types.types import MOST_DIGITS, Kind, OpenSchema, Schema, Type
+from cxl.values.dynamic import MARK, TRAILING_ZEROS, WHOLE_DECIMAL, plain
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -100,11 +101,20 @@ def stored_types(columns: Mapping[str, Type]) -> dict[str, str]:
 _STRING: Final = r'("[^"\\]*(?:\\.[^"\\]*)*")'
 _WHOLE: Final = _STRING + r"|\.0([,\]}])"
 """A string of a JSON text, which stays unchanged, or the `.0` of a whole number within an array or a map."""
-_DECIMAL_SCALE: Final = _STRING + r"|(\.[0-9]*[1-9])0*E0|(?:\.0+)?E0"
-"""A string of a JSON text, which stays unchanged, or what tells the scale of a Decimal beside its value."""
 _NO_SIGN: Final = _STRING + r"|([\[,:])-(0[,\]}])"
 LOOSE = frozenset({Kind.NUMERIC, Kind.ANY})
 """Kinds whose values, held as JSON text, may be ints and floats."""
+_NESTED = frozenset({Kind.ARRAY, Kind.MAP})
+
+
+def is_inexact(type_: Type) -> bool:
+    """Return whether equal values of a type may differ in their bits or in their text."""
+    return type_.kind in LOOSE or type_.kind is Kind.FLOAT or type_.kind in _NESTED
+
+
+def is_hashed(type_: Type) -> bool:
+    """Return whether equal values of a type have one hash: not those whose bits differ, and not Decimals of several scales."""
+    return not is_inexact(type_) and type_.kind is not Kind.DECIMAL
 
 
 def key_type(type_: Type) -> str:
@@ -120,6 +130,8 @@ def key_types(type_: Type) -> tuple[str, ...]:
 
 def key_parts(value: Column, type_: Type) -> list[tuple[Column, str]]:
     """A value as the parts of a key that compares as the value does: 9 before 10, and 10 is 10.0; of type any, numbers are before all else, `"a"` before `"a b"`."""
+    if type_.kind in _NESTED:
+        value = by_value(value, type_)
     if type_.kind not in LOOSE:
         return [(value, key_type(type_))]
     number = text = by_value(value, type_)
@@ -129,7 +141,7 @@ def key_parts(value: Column, type_: Type) -> list[tuple[Column, str]]:
 
 
 def values_of_parts(parts: Iterable[Any], types: Iterable[Type]) -> list[Any]:
-    """Return the values from which `key_parts` made parts. Values of type any, or that may be ints and floats, are returned as text."""
+    """Return the values from which `key_parts` made parts. Arrays, maps, values of type any, and numbers that may be ints or floats are returned as text."""
     rest = iter(parts)
     found = []
     for type_ in types:
@@ -137,23 +149,32 @@ def values_of_parts(parts: Iterable[Any], types: Iterable[Type]) -> list[Any]:
         if type_.kind in LOOSE:
             value = next(rest)
             value = json.loads(value + '"') if value is not None and value.startswith('"') else value  # without its last quote: see `key_parts`
+        if type_.holds_decimals and value is not None:
+            value = plain(value)
         found.append(value)
     return found
 
 
 def by_value(value: Column, type_: Type) -> Column:
-    """A value in one spelling: -0.0 is 0.0, and a number that may be int or float is without `.0` where it is whole."""
+    """A value in one spelling: -0.0 is 0.0, and a number that may be int or float is without `.0` where it is whole, also in an array or a map.
+
+    A Decimal has no zeros at its end. Beside Decimals a whole number is a Decimal too; in an array or a map it is an Int.
+    """
     if type_.kind is Kind.FLOAT:
         return value + F.lit(0.0)
-    if type_.kind not in LOOSE:
-        return value
     if type_.holds_decimals:
-        value = F.regexp_replace(value, _DECIMAL_SCALE, "$1$2")
+        value = F.regexp_replace(F.regexp_replace(value, WHOLE_DECIMAL, "$1$2$3"), TRAILING_ZEROS, "$1$2$3")
+    if not is_inexact(type_):
+        return value
+    within = F.regexp_replace(F.regexp_replace(value, _WHOLE, "$1$2"), _NO_SIGN, "$1$2$3")
+    if type_.kind in _NESTED:
+        return within
     whole = F.regexp_replace(value, r"\.0$", "")
     alone = F.when(whole == "-0", "0").otherwise(whole)
+    if type_.holds_decimals:
+        alone = F.when(alone.rlike("^-?[0-9]+$"), F.concat(alone, F.lit(MARK))).otherwise(alone)
     if type_.kind is Kind.NUMERIC:
         return alone
-    within = F.regexp_replace(F.regexp_replace(value, _WHOLE, "$1$2"), _NO_SIGN, "$1$2$3")
     return F.when(value.rlike(r"^[\[{]"), within).otherwise(alone)
 
 

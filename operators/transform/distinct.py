@@ -21,9 +21,9 @@ from operators.core.context import OperatorContext
 from operators.core.delta import Delta
 from operators.core.evaluate import as_new, prepare
 from operators.core.following import may_choose
-from operators.core.operator import INEXACT, SHARED, Keyed, shared_number
+from operators.core.operator import SHARED, Keyed, shared_number
 from operators.core.provenance import of_lookup
-from operators.core.row_type import RowType, key_parts
+from operators.core.row_type import RowType, is_inexact, key_parts
 from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
 from operators.transform.distinct_delta import KEYED, UNKEYED, FirstRecords
@@ -143,7 +143,7 @@ def _same(key: DistinctKey, statement: Distinct) -> dict[str, Column]:
     """The columns that records of one key share, by new names: the values themselves, which engines sort quicker than bytes, where equal ones are the same."""
     pairs = enumerate(zip(key.columns, statement.keys, strict=True))
     return {
-        f"__same{at}": key_column(key_parts(F.col(name), value.type)) if value.type.kind in INEXACT else F.col(name) for at, (name, (_, value)) in pairs
+        f"__same{at}": key_column(key_parts(F.col(name), value.type)) if is_inexact(value.type) else F.col(name) for at, (name, (_, value)) in pairs
     }
 
 

@@ -24,9 +24,9 @@ from operators.core.decimal_columns import at_scale
 from operators.core.delta import Delta
 from operators.core.evaluate import FINALIZE, Evaluated, as_new, as_output, error_text, evaluate, reject_key, rejects
 from operators.core.following import Outgrown, may_choose, require_few
-from operators.core.operator import INEXACT, UNHASHED, Keyed, shared_number
+from operators.core.operator import Keyed, shared_number
 from operators.core.provenance import ASKER, by_key, of_lookup
-from operators.core.row_type import RowType, key_parts
+from operators.core.row_type import RowType, is_hashed, is_inexact, key_parts
 from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
 from operators.transform.config import AnalyticWindow, TransformConfig
@@ -77,7 +77,7 @@ class AnalyticTransform(Keyed):
 
     def shared(self, index: int) -> Column | None:
         """The partition's fields, without fields that are inexact on either side."""
-        inexact = {at for side in self._sides(index) for at, (_, type_) in enumerate(self._typed(side)) if type_.kind in UNHASHED}
+        inexact = {at for side in self._sides(index) for at, (_, type_) in enumerate(self._typed(side)) if not is_hashed(type_)}
         whole = bool(self.logic.program.distinct)  # one key for all rows
         return None if whole else shared_number([(column(name), type_) for at, (name, type_) in enumerate(self._typed(index)) if at not in inexact])
 
@@ -228,7 +228,7 @@ def bind_window(spec: NodeSpec, binding: Binding, logic: RowLogic) -> AnalyticTr
     partition = _partition(window, binding)
     over = binding.inputs[-1]
     order = tuple(Ordering(key.field, over.data[key.field], key.order == "desc", key.null_order == "first") for key in window.sort_by)
-    plain = len(binding.inputs) == 1 and bool(partition[0]) and all(over.data[name].kind not in INEXACT for name in partition[0])
+    plain = len(binding.inputs) == 1 and bool(partition[0]) and all(not is_inexact(over.data[name]) for name in partition[0])
     frames = Frames(order, whole=len(binding.inputs) > 1, fields=partition[0] if plain else (PART,))
     return AnalyticTransform(spec, binding.inputs, logic, partition, frames)
 

@@ -115,3 +115,49 @@ def test_numbers_within_arrays_and_maps_are_compared_by_value(values: list[Any],
     first = [values.index(value) for value in values]  # lists and dictionaries of Python are compared like this
     assert sorted(int(row["n"]) for row in folder.rows("groups.csv")) == sorted(Counter(first).values())
     assert sorted(int(row["id"]) for row in folder.rows("once.csv")) == sorted({*first})
+
+
+@pytest.mark.parametrize("engine", ["sail", pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.mark.parametrize("kind", ["array", "map"])
+def test_numbers_within_columns_of_arrays_and_maps_are_compared_by_value(kind: str, engine: str, tmp_path: Path) -> None:
+    values = [[3], [3.0], [3.5], [-0.0], [0]]
+    folder = Folder(tmp_path, engine)
+    folder.write("pipeline.yaml", PIPELINE.replace("{ name: item, type: map }", f"{{ name: qty, type: {kind} }}").replace("emit qty = item", "filter true #").replace("qty / 2", "1").replace("[item]", "[]").replace("type: csv", "type: json"))
+    folder.write("orders.ndjson", "".join(json.dumps({"id": at, "qty": value if kind == "array" else {"k": value}}) + "\n" for at, value in enumerate(values)))
+    assert folder.run().exit_code == 0
+    groups, once = (json.loads(folder.text(name)) for name in ("groups.csv", "once.csv"))
+    assert sorted(row["n"] for row in groups) == [1, 2, 2]
+    assert sorted(row["id"] for row in once) == [0, 2, 3]
+
+
+DECIMALS = """\
+pipeline: { name: exact }
+nodes:
+  - type: source
+    name: lines
+    config: { name: lines, type: csv, path: lines.csv, schema: [{ name: id, type: int }, { name: n, type: int }, { name: s, type: string }] }
+  - { type: transform, name: held, input: lines, config: { cxl: "let p = if s.length() < 4 then [s.try_decimal(1)][0] else [s.try_decimal(2)][0]\\nemit v = n ?? p\\nemit xs = [v]\\nemit m = {v: v}" } }
+  - { type: aggregate, name: groups, input: held, config: { group_by: [BY], cxl: "emit n = count(*)" } }
+  - { type: transform, name: typed, input: groups, config: { cxl: "emit t = FIRST.type_of()" } }
+  - { type: transform, name: once, input: held, config: { cxl: "distinct by BY" } }
+  - { type: transform, name: placed, input: held, config: { analytic_window: { group_by: [BY] }, cxl: "emit place = $window.row_number()" } }
+  - { type: output, name: o1, input: typed, config: { name: o1, type: json, path: groups.ndjson, options: { format: ndjson } } }
+  - { type: output, name: o2, input: once, config: { name: o2, type: csv, path: once.csv, exclude: [v, xs, m, n, s] } }
+  - { type: output, name: o3, input: placed, config: { name: o3, type: csv, path: placed.csv, exclude: [v, xs, m, n, s] } }
+"""
+
+
+@pytest.mark.parametrize("engine", ["sail", pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.mark.parametrize(("by", "first", "of_whole"), [("v", "v", "Decimal"), ("xs", "xs[0]", "Int"), ("m", "m.v", "Int")])
+def test_decimals_of_all_scales_are_one_group_and_stay_decimals(by: str, first: str, of_whole: str, engine: str, tmp_path: Path) -> None:
+    folder = Folder(tmp_path, engine)
+    folder.write("pipeline.yaml", DECIMALS.replace("BY", by).replace("FIRST", first))
+    folder.write("lines.csv", "id,n,s\n1,,2.5\n2,,2.50\n3,,1.0\n4,,1.00\n5,1,\n6,,-0.0\n")
+    assert folder.run().exit_code == 0
+    assert sorted((row["n"], row["t"]) for row in jsonl(folder.text("groups.ndjson"))) == sorted([(2, "Decimal"), (3, of_whole), (1, of_whole)])
+    assert [row["id"] for row in folder.rows("once.csv")] == ["1", "3", "6"]
+    assert {row["id"]: row["place"] for row in folder.rows("placed.csv")} == {"1": "1", "2": "2", "3": "1", "4": "2", "5": "3", "6": "1"}
+    folder.write("lines.csv", "id,n,s\n1,,2.50\n2,,2.5\n3,,1.00\n4,,2.5\n5,1,\n6,,-0.0\n")
+    assert folder.run().exit_code == 0
+    assert sorted((row["n"], row["t"]) for row in jsonl(folder.text("groups.ndjson"))) == sorted([(3, "Decimal"), (2, of_whole), (1, of_whole)])
+    assert not folder.violations()
