@@ -101,7 +101,7 @@ class XlsxSession(Session):
         return self._cell if digits is None else partial(self._decimal, style=self._scaled(digits.scale))
 
     def _scaled(self, scale: int) -> Any:
-        """The style of numbers with so many digits behind the point."""
+        """The style of numbers with `scale` digits behind the point."""
         return self._style(f"0.{'0' * scale}" if scale else "0")
 
     def _style(self, pattern: str) -> Any:
