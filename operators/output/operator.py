@@ -28,6 +28,7 @@ from storage import formats
 from storage.files.path_tokens import PathTemplate
 from storage.formats import FormatError
 from storage.sql.names import TableName
+from storage.values.decimals import DIGITS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -73,7 +74,8 @@ class Output(Operator):
         form = ("type", "options", "include_header", "preserve_nulls", "split")
         fingerprint |= {"undeclared": self.undeclared} if self.undeclared else {}
         fingerprint |= {"undeclared names": "written"} if self.fields.taken and not self.fields.as_they_are else {}
-        digits = {name: list(digits) for name, digits in place.declared.digits.items()} | {name: type_name(type_) for name, type_ in projection.data.items() if type_.kind is Kind.DECIMAL}
+        digits: dict[str, Any] = {name: type_name(type_) for name, type_ in projection.data.items() if type_.kind is Kind.DECIMAL}
+        digits |= {name: list(one) for name, one in place.declared.digits.items() if one.precision != DIGITS}
         fingerprint |= {"decimals": digits} if digits else {}
         fingerprint |= {"layout": place.layout} | {name: config.model_dump(mode="json", include={name})[name] for name in form} | dict(own or {})
         super().__init__(spec.name, (row,), RowType(projection.data, tuple(hidden), key=row.key), fingerprint)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.support.pipelines import Folder, Record, command, limited
@@ -144,6 +145,32 @@ def test_a_value_beyond_the_declared_digits_ends_the_run(tmp_path: Path, monkeyp
     assert (code, "output 't': column 'mean': 100.000" in stderr) == (4, True)
     assert not (tmp_path / "totals.csv").exists()
     assert not (tmp_path / "prices.csv").exists()
+
+
+def test_fewer_declared_digits_are_an_edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Folder(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    folder.write_csv("orders.csv", HEADER, [{"id": "1", "region": "EU", "price": "100.00", "qty": 1}])
+    for digits, exit_code in (("", 0), (", precision: 5", 4), (", precision: 6", 0)):
+        folder.write("pipeline.yaml", PIPELINE.replace("scale: 3}", f"scale: 3{digits}}}"))
+        code, _, stderr = command("run", "pipeline.yaml", "--engine", "sail")
+        assert (code, "output 't': column 'mean': 100.000" in stderr) == (exit_code, exit_code == 4)
+    folder.write("pipeline.yaml", PIPELINE.replace("type: csv, path: totals.csv, schema: [{name: mean, type: decimal, scale: 3}]", "type: parquet, path: totals.parquet, schema: [{name: mean, type: decimal, scale: 3, precision: 9}]"))
+    assert command("run", "pipeline.yaml", "--engine", "sail")[0] == 0
+    assert str(pq.read_schema(tmp_path / "totals.parquet").field("mean").type) == "decimal128(9, 3)"
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("precision: 9", "precision: 7"))
+    assert command("run", "pipeline.yaml", "--engine", "sail")[0] == 0
+    assert str(pq.read_schema(tmp_path / "totals.parquet").field("mean").type) == "decimal128(7, 3)"
+
+
+def test_fewer_digits_of_a_source_are_an_edit(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", PIPELINE)
+    run(folder, [{"id": "1", "region": "EU", "price": "100.00", "qty": 1}, {"id": "2", "region": "EU", "price": "9.00", "qty": 1}])
+    assert folder.rows("totals.csv")[0]["total"] == "109.00"
+    folder.write("pipeline.yaml", PIPELINE.replace("{name: price, type: decimal, scale: 2}", "{name: price, type: decimal, scale: 2, precision: 4}"))
+    assert folder.run().exit_code == 2
+    assert [folder.rows("totals.csv")[0]["total"], *(row["price"] for row in folder.rows("rejected.csv"))] == ["9.00", "100.00"]
 
 
 def test_a_change_that_rounding_hides_is_none(tmp_path: Path) -> None:
