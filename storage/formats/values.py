@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -22,7 +23,7 @@ from storage.formats.base import Column
 from storage.values.coerce import Coerced, coerce
 from storage.values.decimals import decimal_text, decimal_type, of_value
 from storage.values.json_text import WrittenFloat, canonical
-from storage.values.text import float_text, plain_numbers, time_text
+from storage.values.text import float_text, plain_decimals, plain_numbers, time_text
 from storage.values.types import DYNAMIC, NESTED, arrow_type, base_type, is_dynamic
 
 _EXACT: dict[str, frozenset[type]] = {
@@ -48,6 +49,25 @@ def coerce_values(values: Sequence[Any], declared: str, date_formats: Sequence[s
         text = text_of_value if name == "string" else _dynamic
         return Coerced(pa.array([text(value) for value in values], pa.string()), None)
     return _mixed(values, declared, date_formats)
+
+
+def coerce_decimals_in(values: Sequence[Any], declared: str, date_formats: Sequence[str] = ()) -> Coerced:
+    """`coerce_values` of values with decimals that are no JSON number (`json_number`): these fail in arrays, maps and values of any type, which would cut their digits."""
+    lost = [_holds_decimal(value) for value in values]
+    name = base_type(declared)
+    if not any(lost):
+        return coerce_values(values, declared, date_formats)
+    if name in DYNAMIC:
+        kept = coerce_values([None if gone else value for value, gone in zip(values, lost, strict=True)], declared)
+        return Coerced(kept.values, pa.array(lost) if kept.failed is None else pc.or_(pa.array(lost), kept.failed))
+    found = coerce_values(values, declared, date_formats)
+    return Coerced(plain_decimals(found.values), found.failed) if name == "string" else found
+
+
+def _holds_decimal(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_holds_decimal, value.values()))
+    return any(map(_holds_decimal, value)) if isinstance(value, list) else isinstance(value, Decimal)
 
 
 def _nested(values: Sequence[Any], declared: str) -> Coerced:
@@ -79,7 +99,7 @@ def _mixed(values: Sequence[Any], declared: str, date_formats: Sequence[str]) ->
 
 
 def _int(value: Any) -> int | None:
-    if (isinstance(value, float) and not value.is_integer()) or isinstance(value, list | dict):
+    if isinstance(value, list | dict) or (isinstance(value, float) and not value.is_integer()) or (isinstance(value, Decimal) and value != value.to_integral_value()):
         return None
     return int(value) if _INT_MIN <= value <= _INT_MAX else None
 
@@ -89,10 +109,10 @@ def _float(value: Any) -> float | None:
 
 
 def _number(value: Any) -> str | None:
-    """The JSON text of a number; true and false are 1 and 0."""
+    """The JSON text of a number, of a decimal that is none the nearest float; true and false are 1 and 0."""
     if isinstance(value, list | dict):
         return None
-    return canonical(int(value) if isinstance(value, bool) else value)
+    return canonical(int(value) if isinstance(value, bool) else float(value) if isinstance(value, Decimal) else value)
 
 
 def _bool(value: Any) -> bool | None:

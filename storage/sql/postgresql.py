@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from decimal import Decimal
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -14,6 +16,7 @@ from storage.sql.connections import Connection
 from storage.sql.errors import Trouble
 from storage.sql.names import quoted
 from storage.sql.reading import AnswerColumn, Ask, From, Ordered, Reading
+from storage.values.decimals import json_number
 
 if TYPE_CHECKING:
     from storage.sql.reading import Values
@@ -219,11 +222,20 @@ def _values(batch: pa.RecordBatch, column: AnswerColumn) -> Values:
     if column.type in _MOMENTS:
         odd = batch.column(_odd(column.name))
         return values if odd.null_count == len(odd) else [text if text is not None else value for value, text in zip(_moments(values), odd.to_pylist(), strict=True)]
+    if column.type == "numeric[]":
+        return [None if text is None else _exact(json.loads(text, parse_float=Decimal, parse_int=Decimal)) for text in values.to_pylist()]
     if column.type.endswith("[]") or column.type in ("json", "jsonb"):
         return pa.ExtensionArray.from_storage(pa.json_(pa.string()), values.cast(pa.string()))
     if column.type == "numeric":
         return pc.replace_substring_regex(values, r"^(-?[0-9]+)\.0+$", r"\1")
     return values
+
+
+def _exact(value: Any) -> Any:
+    """An array with numbers that have the digits of its decimals, where there are such."""
+    if isinstance(value, list):
+        return [_exact(one) for one in value]
+    return json_number(value) if isinstance(value, Decimal) else value
 
 
 def _moments(values: pa.Array) -> list[str | None]:

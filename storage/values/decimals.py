@@ -194,6 +194,14 @@ def decimal_text(values: pa.Array) -> pa.Array:
     return (text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text).cast(pa.string())
 
 
+def json_number(value: Decimal) -> int | float | Decimal:
+    """The Int of 64 bits or the Float that has exactly the digits of a decimal; the decimal itself where there is none."""
+    if value == value.to_integral_value() and -(2**63) <= value < 2**63:
+        return int(value)
+    number = float(value)
+    return number if Decimal(repr(number)) == value else value
+
+
 def plain_digits(value: Decimal) -> str:
     """The text of one decimal, with all digits of its exponent."""
     return format(value or abs(value), "f")

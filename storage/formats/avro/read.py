@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from io import BytesIO
 from itertools import islice
 from struct import error as StructError
@@ -20,6 +21,7 @@ from storage.formats.batches import assembled, cut
 from storage.formats.dotted_members import walked
 from storage.formats.typed.groups import group_ranges, groups_of
 from storage.formats.typed.mixed import coerce_mixed, text_of_mixed
+from storage.values.decimals import json_number
 
 _AT_ONCE = 1 << 13
 _WITHOUT_BYTES = 1 << 20
@@ -84,16 +86,9 @@ def _json(value: Any) -> Any:
         return {key: _json(one) for key, one in value.items()}
     if isinstance(value, list):
         return [_json(one) for one in value]
-    return value if value is None or isinstance(value, bool | int | float | str) else _number(text_of_mixed(value))
-
-
-def _number(text: str | None) -> Any:
-    """The text of a decimal as a number, any other text unchanged."""
-    try:
-        number = float(text or "")
-    except ValueError:
-        return text
-    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+    if isinstance(value, Decimal):
+        return json_number(value)
+    return value if value is None or isinstance(value, bool | int | float | str) else text_of_mixed(value)
 
 
 def _records(file: Container, schema: dict[str, Any], blocks: list[Block]) -> Iterator[Mapping[str, Any]]:

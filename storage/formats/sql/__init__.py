@@ -13,9 +13,10 @@ from storage.formats import register_reader, register_writer
 from storage.formats.base import Column, Writer
 from storage.formats.batches import assembled, cut
 from storage.formats.options import Options
-from storage.formats.typed.columnar import coerce_array, plain_values, undeclared_fields
+from storage.formats.typed.columnar import coerce_array, plain_values, texts, undeclared_fields
+from storage.formats.typed.mixed import text_of_mixed
 from storage.formats.typed.reading import TypedReader
-from storage.formats.values import coerce_values, text_of_value
+from storage.formats.values import coerce_decimals_in
 from storage.values.coerce import Coerced
 
 Values = Any
@@ -31,7 +32,7 @@ class SqlReader(TypedReader):
 
     def undeclared_among(self, names: Sequence[str], answer: str, holder: str) -> tuple[Column, ...]:
         """The columns of an answer that the schema does not name. `holder`: table or query, as messages say. Raises InputError also where declared ones are missing."""
-        return undeclared_fields(pa.schema([pa.field(name, pa.null()) for name in names]), self.plan, answer, holder)
+        return undeclared_fields(pa.schema([pa.field(name, pa.string()) for name in names]), self.plan, answer, holder)
 
     def typed(self, values: Mapping[str, Values]) -> Iterator[pa.RecordBatch]:
         """Rows of an answer as records, with each cell checked against its declared type."""
@@ -42,7 +43,7 @@ class SqlReader(TypedReader):
 
     def _coerced(self, values: Values, declared: str) -> Coerced:
         if isinstance(values, list):
-            return coerce_values(plain(values), declared, self.plan.date_formats)
+            return coerce_decimals_in(plain(values), declared, self.plan.date_formats)
         return coerce_array(values, declared, self.plan.date_formats)
 
 
@@ -53,8 +54,8 @@ def plain(values: Sequence[Any]) -> list[Any]:
 
 def _texts(values: Values, places: Sequence[int]) -> list[str | None]:
     if isinstance(values, list):
-        return [text_of_value(one) for one in plain([values[place] for place in places])]
-    return [text_of_value(plain_values(values.slice(place, 1))[0]) for place in places]
+        return [text_of_mixed(one) for one in plain([values[place] for place in places])]
+    return texts(values, places)
 
 
 class SqlWriteOptions(Options):

@@ -1,7 +1,8 @@
 """Typed columns (Parquet, Arrow, Delta) to declared types, with a mask of the cells that do not convert.
 
 Text goes by the rules of `storage.values.coerce`, other values by the ones of `storage.formats.values`: a conversion that loses something fails. A date
-is a date_time at midnight and the reverse. A timestamp without a zone is UTC. Bytes are text where they are UTF-8. Lists, structs and maps are JSON text.
+is a date_time at midnight and the reverse. A timestamp without a zone is UTC. Bytes are text where they are UTF-8. Lists, structs and maps are JSON text; one with a decimal whose digits no
+Int and no Float has fails.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from storage.formats.base import Column, ReadPlan
 from storage.formats.batches import BATCH_ROWS, assembled, cut
 from storage.formats.dotted_members import Members
 from storage.formats.missing_columns import missing_columns
-from storage.formats.values import coerce_values, text_of_value
+from storage.formats.values import coerce_decimals_in, coerce_values, text_of_value
 from storage.values.coerce import Coerced, coerce
-from storage.values.decimals import DecimalType, converted, decimal_type, plain_digits
+from storage.values.decimals import DecimalType, converted, decimal_type, json_number, plain_digits
 from storage.values.json_text import canonical
-from storage.values.text import float_text, time_text
+from storage.values.text import float_text, plain_decimals, time_text
 from storage.values.types import DYNAMIC, arrow_type, base_type, timestamp_type
 
 JSON = "arrow.json"
@@ -50,14 +51,15 @@ def typed_columns(plan: ReadPlan, batch: pa.RecordBatch, first_row: int) -> Iter
     found = {column.name: values for column in plan.columns if (values := _found(batch, column.name)) is not None}
     done = {column.name: coerce_array(found[column.name], column.type, plan.date_formats) for column in plan.columns if column.name in found}
     rows = pa.arange(first_row, first_row + batch.num_rows)
-    yield from cut(assembled(plan.columns, done, rows, None, lambda name, where: _texts(found[name], where.to_pylist())))
+    yield from cut(assembled(plan.columns, done, rows, None, lambda name, where: texts(found[name], where.to_pylist())))
 
 
-def _texts(values: pa.Array, places: Sequence[int]) -> list[str | None]:
+def texts(values: pa.Array, places: Sequence[int]) -> list[str | None]:
     """Some cells as text, one by one: Arrow's `take` does not support every type."""
     if pa.types.is_decimal(values.type):
         return [None if (cell := values[place].as_py()) is None else plain_digits(cell) for place in places]
-    return [text_of_value(plain_values(values.slice(place, 1))[0]) for place in places]
+    found = [text_of_value(plain_values(values.slice(place, 1))[0]) for place in places]
+    return plain_decimals(pa.array(found, pa.string())).to_pylist() if pa.types.is_nested(values.type) else found
 
 
 def with_rows(plan: ReadPlan, batches: Iterator[pa.RecordBatch], first_row: int, name: str, size: int) -> Iterator[pa.RecordBatch]:
@@ -132,7 +134,7 @@ def coerce_array(values: pa.Array, declared: str, date_formats: Sequence[str] = 
         return Coerced(direct, None)
     if name in ("date", "date_time") and pa.types.is_temporal(kind):
         return _moments(values, declared)
-    return coerce_values(plain_values(values), declared, date_formats)
+    return coerce_decimals_in(plain_values(values), declared, date_formats)
 
 
 def _decimals(values: pa.Array, digits: DecimalType) -> Coerced:
@@ -227,7 +229,7 @@ def _moments(values: pa.Array, declared: str) -> Coerced:
 
 
 def plain_values(values: pa.Array) -> list[Any]:
-    """Cells as JSON has them: whole decimals as ints, dates and times in ISO form, bytes as text (as hexadecimal where they are no UTF-8)."""
+    """Cells as JSON has them: decimals as numbers where one has their digits, dates and times in ISO form, bytes as text (as hexadecimal where they are no UTF-8)."""
     if isinstance(values.type, pa.BaseExtensionType):
         return plain_values(values.storage)
     return [_plain(cell) for cell in values.to_pylist(maps_as_pydicts="lossy")]
@@ -245,7 +247,7 @@ def _plain(cell: Any) -> Any:
 
 def _plain_scalar(cell: Any) -> Any:
     if isinstance(cell, Decimal):
-        return int(cell) if cell == cell.to_integral_value() else float(cell)
+        return json_number(cell)
     if isinstance(cell, datetime):
         return (cell if cell.tzinfo is None else cell.astimezone(UTC).replace(tzinfo=None)).isoformat()
     if isinstance(cell, (date, time)):

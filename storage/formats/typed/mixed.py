@@ -14,9 +14,10 @@ from typing import Any
 
 from changelog.lazy_imports import pa, pc
 from storage.formats.typed.columnar import coerce_array
-from storage.formats.values import coerce_values, text_of_value
+from storage.formats.values import coerce_decimals_in, text_of_value
 from storage.values.coerce import Coerced
 from storage.values.decimals import plain_digits
+from storage.values.text import plain_decimals
 from storage.values.types import arrow_type
 
 
@@ -59,7 +60,7 @@ def _of_kind(kind: type, values: Sequence[Any], declared: str, date_formats: Seq
     if kind is Unreadable:
         return Coerced(pa.nulls(len(values), arrow_type(declared)), pa.array([value is not None for value in values]))
     if kind in (list, dict):
-        return coerce_values(values, declared, date_formats)
+        return coerce_decimals_in(values, declared, date_formats)
     return coerce_array(_array(kind, values), declared, date_formats)
 
 
@@ -90,6 +91,8 @@ def text_of_mixed(value: Any) -> str | None:
         return plain_digits(value)
     if isinstance(value, date):
         return value.isoformat()
+    if isinstance(value, list | dict):
+        return str(plain_decimals(pa.array([text_of_value(value)]))[0])
     return str(value) if isinstance(value, str) else text_of_value(float(value) if isinstance(value, float) else value)
 
 

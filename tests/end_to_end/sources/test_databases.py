@@ -480,6 +480,28 @@ def test_explain_shows_the_conditions_that_a_run_asks(type_: str, values: str, t
     assert "asked by SELECT * FROM" + statement.partition(" FROM")[2] in explained
 
 
+def test_decimals_of_duckdb_keep_their_digits(tmp_path: Path) -> None:
+    """A decimal in a struct becomes a number where one has its digits; else the record is rejected, with all of them."""
+    import duckdb
+
+    folder = folder_of(tmp_path, SNAPSHOT, '{name: s, type: map}, {name: d, type: "decimal(5,2)"}')
+    folder.write("errata.toml", '[connections.shop]\nurl = "duckdb:shop.duckdb"\n')
+    with closing(duckdb.connect(str(tmp_path / "shop.duckdb"))) as database:
+        database.execute("CREATE TABLE orders (id INTEGER, v INTEGER, s STRUCT(a DECIMAL(20,2)), d DECIMAL(30,2))")
+        database.execute("INSERT INTO orders VALUES (1, 1, {'a': 1.50}, 1.5), (2, 2, {'a': 12345678901234567.89}, 1), (3, 3, {'a': 1}, 12345678901234567.89)")
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("type: csv, path: out/all.csv", "type: json, path: out/all.json, options: {format: ndjson}"))
+    assert folder.run().rejected == 2
+    assert json.loads(folder.text("out/all.json")) == {"id": 1, "v": 1, "s": {"a": 1.5}, "d": 1.5}
+    rejects = folder.rows("out/rejected.csv")
+    assert sorted((row["id"], row["s"], row["d"]) for row in rejects) == [("2", '{"a":12345678901234567.89}', "1.00"), ("3", '{"a":1}', "12345678901234567.89")]
+
+
+def test_a_column_has_no_members(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, SNAPSHOT, "{name: at.day, type: int}")
+    with pytest.raises(StorageFailed, match=r"shop:orders.*at\.day"):
+        folder.run()
+
+
 class Answering:
     """A double of connectorx: a table without rows."""
 

@@ -82,6 +82,7 @@ TYPES = [
     ("jb", "jsonb", "any", [("'[1, \"x\"]'", [1, "x"]), ("'3'", 3)]),
     ("a", "int[]", "array", [("'{1,NULL,3}'", [1, None, 3]), ("'{}'", [])]),
     ("aa", "int[]", "array", [("'{{1,2},{3,4}}'", [[1, 2], [3, 4]]), ("NULL", None)]),
+    ("na", "numeric[]", "array", [("'{1.50,3}'", [1.5, 3]), ("'{NaN}'", ["NaN"])]),
     ("u", "uuid", "string", [("'0d1f5a3e-7b7c-4c53-9a4e-1f6a1a2b3c4d'", "0d1f5a3e-7b7c-4c53-9a4e-1f6a1a2b3c4d"), ("NULL", None)]),
     ("e", "mood", "string", [("'ok'", "ok"), ("NULL", None)]),
     ("dm", "small", "int", [("5", 5), ("NULL", None)]),
@@ -92,7 +93,7 @@ TYPES = [
     ("m", "money", "string", [("'12.34'", "$12.34"), ("NULL", None)]),
     ("c", "char(5)", "string", [("'ab'", "ab   "), ("NULL", None)]),
 ]
-REJECTED = [("d", "'infinity'"), ("d", "'0044-03-15 BC'"), ("z", "'-infinity'"), ("ts", "'10000-01-01'"), ("n", "'NaN'"), ("n", "1.005"), ("w", "1.5"), ("w", "'Infinity'")]
+REJECTED = [("d", "'infinity'"), ("d", "'0044-03-15 BC'"), ("z", "'-infinity'"), ("ts", "'10000-01-01'"), ("n", "'NaN'"), ("n", "1.005"), ("w", "1.5"), ("w", "'Infinity'"), ("na", "'{12345678901234567.89}'")]
 
 
 @pytest.mark.parametrize("version", ["18", pytest.param("16", marks=pytest.mark.deep)])
@@ -117,7 +118,7 @@ def test_every_type(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert shown == wanted
     assert result.rejected == len(REJECTED)
     rejects = folder.text("out/rejected.csv")
-    assert all(sign in rejects for sign in ("infinity", "0044-03-15 BC", "10000-01-01", "NaN", "1.005", "1.5"))
+    assert all(sign in rejects for sign in ("infinity", "0044-03-15 BC", "10000-01-01", "NaN", "1.005", "1.5", "[12345678901234567.89]"))
     assert folder.run().committed is False
 
 

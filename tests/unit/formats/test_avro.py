@@ -76,6 +76,8 @@ CASES = [
     (FIXED, b"\x00\xff", {"string": "00ff"}),
     ({"type": "array", "items": ["null", "long"]}, [1, None], {"array": "[1,null]", "any": "[1,null]", "int": None}),
     ({"type": "map", "values": logical("bytes", "decimal", precision=5, scale=1)}, {"a": Decimal("1.5")}, {"map": '{"a":1.5}'}),
+    ({"type": "map", "values": logical("bytes", "decimal", precision=20, scale=2)}, {"a": Decimal("12345678901234567.89")}, {"map": None, "string": '{"a":12345678901234567.89}'}),
+    ({"type": "map", "values": "bytes"}, {"a": b"1e5"}, {"map": '{"a":"1e5"}'}),
     ({"type": "record", "name": "P", "fields": [{"name": "d", "type": logical("int", "date")}]}, {"d": date(2026, 3, 1)}, {"map": '{"d":"2026-03-01"}'}),
 ]
 

@@ -1,5 +1,6 @@
 """Parquet and Arrow files: values against declared types, ranges, undeclared columns, and written files read back."""
 
+import json
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
@@ -19,6 +20,9 @@ from tests.support.reading import records_of
 NOON = datetime(2024, 1, 5, 12, tzinfo=UTC)
 LOST = object()
 """A cell that does not convert."""
+
+LONG = Decimal("12345678901234567.89")
+"""A decimal that no float has the digits of."""
 
 CASES = [
     (pa.int16(), 7, {"int": 7, "float": 7.0, "string": "7", "bool": True, "numeric": "7", "any": "7", "date": LOST}),
@@ -42,6 +46,10 @@ CASES = [
     (pa.timestamp("ns"), NOON.replace(tzinfo=None), {"date_time": NOON}),
     (pa.list_(pa.int32()), [1, None], {"array": "[1,null]", "any": "[1,null]", "string": "[1,null]", "int": LOST}),
     (pa.struct({"a": pa.decimal128(5, 1), "b": pa.date32()}), {"a": Decimal("1.5"), "b": date(2024, 1, 5)}, {"map": '{"a":1.5,"b":"2024-01-05"}'}),
+    (pa.struct({"a": pa.decimal128(20, 2)}), {"a": LONG}, {"map": LOST, "any": LOST, "string": '{"a":12345678901234567.89}'}),
+    (pa.list_(pa.decimal128(38, 0)), [Decimal(10**25 + 1)], {"array": LOST, "any": LOST, "string": "[10000000000000000000000001]"}),
+    (pa.list_(pa.decimal128(38, 0)), [Decimal(2**53 + 1), Decimal(10**25)], {"array": "[9007199254740993,1e+25]"}),
+    (pa.decimal128(20, 2), LONG, {"any": LOST, "numeric": "1.2345678901234568e+16", "int": LOST, "float": float(LONG), "string": "12345678901234567.89"}),
     (pa.map_(pa.string(), pa.bool_()), [("x", True)], {"map": '{"x":true}'}),
     (pa.json_(), '{"a": [1]}', {"any": '{"a":[1]}', "string": '{"a": [1]}'}),
     (pa.json_(), "{no json", {"any": LOST}),
@@ -69,6 +77,14 @@ def test_values_as_declared_types(kind, value, wanted):
         failed = [False, False] if made.failed is None else made.failed.to_pylist()
         found = [LOST if bad else cell for bad, cell in zip(failed, made.values.to_pylist(), strict=True)]
         assert found == [expected, None], declared
+
+
+def test_the_texts_of_cells_have_all_digits():
+    cells = [("s", pa.struct({"a": pa.decimal128(20, 2), "t": pa.string()}), {"a": LONG, "t": "5E0"}, '{"a":12345678901234567.89,"t":"5E0"}'), ("d", pa.decimal128(20, 2), LONG, str(LONG))]
+    for name, kind, value, text in cells:
+        reader = formats.reader("parquet", {}, ReadPlan((Column(name, "bool"),)))
+        [record] = records_of(reader, FILES["parquet"](pa.table({name: pa.array([value], kind)})))
+        assert json.loads(str(record.error))["fields"] == {name: text}
 
 
 def test_digits_below_a_microsecond_fail_and_their_neighbours_do_not():
