@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
@@ -45,18 +46,26 @@ def _decimal(value: Any, type_: Type) -> Any:
 
 
 def _moment(text: str, type_: Type) -> date | str:
-    """The date, or the time in UTC, of an ISO text; the text itself where it is neither."""
-    try:
-        found = date.fromisoformat(text) if type_.kind is Kind.DATE else _time(text)
-    except ValueError:
-        return text
-    return text if isinstance(found, datetime) and found.tzinfo else found
+    """The date, or the time in UTC, of a text that a cell of a source may have; the text itself where it is neither."""
+    found = strptime.parse_iso_date(text) if type_.kind is Kind.DATE else _time(text)
+    return text if found is None else found
 
 
-def _time(text: str) -> datetime:
-    """The time of a text with `T` or a blank before the clock. Raises ValueError."""
-    spelled = f"{text[:10]}T{text[11:]}" if text[10:11] == " " else text
-    return strptime.parse_iso_date_time(spelled) or datetime.fromisoformat(text)
+def _time(text: str) -> datetime | None:
+    written = next(filter(None, (form.fullmatch(text) for form in _TIMES)), None)
+    if written is None:
+        return None
+    year, month, day, between, hour, minute, second, behind = (written.groupdict("").get(name, "") for name in _PARTS)
+    return strptime.parse_iso_date_time(f"{year}-{month:0>2}-{day:0>2}{between or 'T'}{hour:0>2}:{minute:0>2}:{second:0>2}{behind}")
+
+
+_PARTS = ("Y", "m", "d", "T", "H", "M", "S", "behind")
+_CLOCK = r"(?P<H>[0-9]{1,2}):(?P<M>[0-9]{1,2})"
+_TIMES = (
+    re.compile(rf"(?P<Y>[0-9]{{4}})-(?P<m>[0-9]{{1,2}})-(?P<d>[0-9]{{1,2}})(?:(?P<T>[Tt])| ){_CLOCK}:(?P<S>[0-9]{{1,2}})(?P<behind>[.Zz+-].*)?"),
+    re.compile(rf"(?P<m>[0-9]{{1,2}})/(?P<d>[0-9]{{1,2}})/(?P<Y>[0-9]{{4}}) {_CLOCK}(?::(?P<S>[0-9]{{1,2}}))?"),
+)
+"""The forms of a time in a cell. What stands behind the seconds of the first one is as in `to_datetime`."""
 
 
 _PYTHON: dict[Kind, Any] = {
