@@ -98,7 +98,7 @@ def _holds(writer: formats.Writer, spec: NodeSpec, binding: Binding) -> bool:
     unfit, clash = writer.unfit(), writer.clash()
     if unfit is not None:
         kind = "an array" if base_type(unfit.type) == "array" else "a map"
-        ways = f"exclude: [{unfit.name}], or include_unmapped: false; or emit the members that are wanted, each as a column of its own"
+        ways = f"exclude: [{config.mapping.get(unfit.name, unfit.name)}], or include_unmapped: false; or emit the members that are wanted, each as a column of its own"
         message = f"column '{unfit.name}' of output '{spec.name}' is {kind}, which {config.type} cannot hold"
         binding.problems.report("E328", message, _place_of(unfit.name, config), help=ways)
     if clash is not None:
@@ -197,7 +197,7 @@ UNCUT = {
 def _may_be_cut(config: OutputConfig, binding: Binding) -> bool:
     if config.split is None or formats.writer_type(config.type).splittable:
         return True
-    code, message = UNCUT.get(config.type, ("E345", f"a {config.type} output is not written in parts"))
+    code, message = UNCUT.get(config.type, ("E345", f"an output of type {config.type} is not written in parts"))
     binding.problems.report(code, message, ("config", "split"), help="remove split, or write another format")
     return False
 

@@ -110,3 +110,19 @@ def test_undeclared_names_that_cannot_both_nest_end_the_run(tmp_path: Path, opti
     assert code == exit_code, stderr
     assert (tmp_path / "out.ndjson").exists() == (exit_code == 0)
     assert ("E329: columns 'a' and 'a.b' cannot both be written" in stderr) == (exit_code == 4)
+
+
+def test_the_way_out_of_a_map_in_a_flat_output_names_the_column_as_exclude_takes_it(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("s.ndjson", '{"id":1,"place":{"city":"LA"}}\n')
+    out = "name: out, type: csv, path: out.csv, mapping: { where: place }"
+    text = (
+        "pipeline: { name: flat }\nnodes:\n"
+        "  - { type: source, name: s, config: { name: s, type: json, path: s.ndjson, options: { format: ndjson }, schema: [{ name: id, type: int }, { name: place, type: map }] } }\n"
+        f"  - {{ type: output, name: out, input: s, config: {{ {out} }} }}\n"
+    )
+    folder.write("pipeline.yaml", text)
+    code, _, stderr = command("check", str(tmp_path / "pipeline.yaml"))
+    assert (code, "column 'where' of output 'out' is a map" in stderr, "exclude: [place]" in stderr) == (1, True, True)
+    folder.write("pipeline.yaml", text.replace("mapping: { where: place }", "exclude: [place]"))
+    assert command("check", str(tmp_path / "pipeline.yaml"))[0] == 0
