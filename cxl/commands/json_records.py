@@ -65,7 +65,7 @@ _TIMES = (
     re.compile(rf"(?P<Y>[0-9]{{4}})-(?P<m>[0-9]{{1,2}})-(?P<d>[0-9]{{1,2}})(?:(?P<T>[Tt])| ){_CLOCK}:(?P<S>[0-9]{{1,2}})(?P<behind>[.Zz+-].*)?"),
     re.compile(rf"(?P<m>[0-9]{{1,2}})/(?P<d>[0-9]{{1,2}})/(?P<Y>[0-9]{{4}}) {_CLOCK}(?::(?P<S>[0-9]{{1,2}}))?"),
 )
-"""The forms of a time in a cell. What stands behind the seconds of the first one is as in `to_datetime`."""
+"""The forms of a time in a cell. Behind the seconds, the first one has what `to_datetime` takes there."""
 
 
 _PYTHON: dict[Kind, Any] = {
