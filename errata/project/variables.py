@@ -15,6 +15,7 @@ from errata.core.diagnostics import Diagnostic, did_you_mean
 from errata.project.findings import Findings
 from errata.yaml import Document
 from operators.core.settings import Variable
+from storage.values.dates import constant_time
 from storage.values.decimals import DecimalType, decimal_type, value_of
 from storage.values.types import base_type
 
@@ -232,7 +233,7 @@ def _read_text(text: str, kind: Kind) -> Any:
         if text not in ("true", "false"):
             raise ValueError(f"{text!r} is neither true nor false")
         return text == "true"
-    readers: Mapping[Kind, Callable[[str], Any]] = {Kind.INT: int, Kind.FLOAT: float, Kind.DATE: date.fromisoformat, Kind.DATE_TIME: datetime.fromisoformat}
+    readers: Mapping[Kind, Callable[[str], Any]] = {Kind.INT: int, Kind.FLOAT: float, Kind.DATE: date.fromisoformat, Kind.DATE_TIME: constant_time}
     return readers[kind](text)
 
 
@@ -250,5 +251,11 @@ def _override(name: str, value: Any, found: dict[tuple[str, str], Variable], doc
     try:
         found[key] = replace(variable, default=_read_given(value, variable.type.base, variable.precision))
     except ValueError:
-        message = f"--var {name}={value}: the value is no {variable.type.base}"
+        message = f"--var {name}={value}: the value is no {_declared(variable)}"
         findings.diagnostics.append(document.error(("pipeline",), "E204", message))
+
+
+def _declared(variable: Variable) -> str:
+    """The type of a variable in messages; a Decimal's with the digits that its declaration allows."""
+    type_ = variable.type.base
+    return f"decimal({variable.precision},{type_.scale})" if type_.kind is Kind.DECIMAL else str(type_)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -17,6 +17,7 @@ from cxl.types.types import ANY, Kind, Schema, Type, type_name
 from operators.core.binding import Binding, ConfigPath
 from operators.core.settings import NodeSpec
 from operators.expect.config import Expectation, Placed
+from storage.values.dates import constant_time
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -137,8 +138,8 @@ def literal(value: Any, type_: Type) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        text = json.dumps(value, ensure_ascii=False)
-        return f"{text}.to_date()" if type_.kind is Kind.DATE else f"{text}.to_datetime()" if type_.kind is Kind.DATE_TIME else text
+        time = _time_of(value, type_)
+        return json.dumps(value, ensure_ascii=False) if time is None else f'"{time.isoformat()}".to_{"datetime" if isinstance(time, datetime) else "date"}()'
     exact = f"{Decimal(getattr(value, 'digits', repr(value))):f}"
     if type_.kind is Kind.DECIMAL:
         return f"{exact}d"
@@ -152,13 +153,18 @@ def _fitting(one: Expectation, data: Mapping[str, Type]) -> bool:
 
 def _is_time(value: Any, type_: Type) -> bool:
     """Whether a text is a date or a time, where one is needed."""
-    if type_.kind not in (Kind.DATE, Kind.DATE_TIME):
-        return True
+    return type_.kind not in _READERS or (isinstance(value, str) and _time_of(value, type_) is not None)
+
+
+def _time_of(text: str, type_: Type) -> date | None:
+    """The date or the time in UTC that a text is for a column of such a type; None for other types and texts."""
     try:
-        (date if type_.kind is Kind.DATE else datetime).fromisoformat(value)
-    except (TypeError, ValueError):
-        return False
-    return True
+        return _READERS[type_.kind](text) if type_.kind in _READERS else None
+    except ValueError:
+        return None
+
+
+_READERS: Mapping[Kind, Callable[[str], date]] = {Kind.DATE: date.fromisoformat, Kind.DATE_TIME: constant_time}
 
 
 def constants(one: Expectation) -> Sequence[Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from datetime import MAXYEAR, date, datetime, timedelta
+from datetime import MAXYEAR, UTC, date, datetime, timedelta
 from typing import Any
 
 from changelog.lazy_imports import pa, pc, pl
@@ -61,6 +61,15 @@ def time_of(text: str) -> datetime | None:
             fraction = given.get("f") or ""
             return _real_time(parts, int(fraction[:6].ljust(6, "0")), _offset(given.get("zone") or ""))
     return None
+
+
+def constant_time(text: str) -> datetime:
+    """The time of a constant in a pipeline file or on the command line: as in a cell, or in another ISO form. A day is its midnight. Raises ValueError."""
+    found = time_of(text) or datetime.fromisoformat(text)
+    try:
+        return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
+    except OverflowError:
+        raise ValueError(f"{text!r} is outside the years 1 to 9999 in UTC") from None
 
 
 def _offset(zone: str) -> timedelta:

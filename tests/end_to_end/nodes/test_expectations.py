@@ -366,6 +366,24 @@ nodes:
     assert {name.partition(".")[2]: count for name, count in found.items()} == {"listed": 1, "single": 1, "price": 2, "year": 2, "flags": 1, "share": 2}
 
 
+@pytest.mark.parametrize(
+    ("expected", "failing"),
+    [
+        ("range: { column: at, min: 2026-03-16 }", ["1"]), ('range: { column: at, min: "2026-03-16 00:00:00" }', ["1"]), ("range: { column: at, max: 2026-03-15T09:00:00+01:00 }", ["2"]),
+        ('values: { column: at, in: ["2026-03-15 08:00:00", "2026-03-16T09:00:01+01:00"] }', []), ("range: { column: at, max: 2026-03-15T08:00:01Z }", ["2"]),
+        ('range: { column: day, max: "20260315" }', ["2"]),
+    ],
+)  # fmt: skip
+def test_times_are_compared_with_days_and_in_utc(expected: str, failing: list[str], tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    schema = "[{ name: id, type: int }, { name: at, type: date_time }, { name: day, type: date }]"
+    source = f"{{ type: source, name: rows, expect: [{{ {expected}, severity: reject }}], config: {{ name: rows, type: csv, path: rows.csv, schema: {schema} }} }}"
+    folder.write("pipeline.yaml", f"pipeline: {{ name: times }}\nerror_handling: {{ strategy: continue, dlq: {{ path: rejected.csv }} }}\nnodes:\n  - {source}\n  - {{ type: output, name: o, input: rows, config: {{ name: o, type: csv, path: o.csv }} }}\n")
+    folder.write("rows.csv", "id,at,day\n1,2026-03-15T09:00:00+01:00,2026-03-15\n2,2026-03-16T08:00:01Z,2026-03-16\n3,,\n")
+    assert folder.run().exit_code == (2 if failing else 0)
+    assert [row["id"] for row in folder.rows("o.csv")] == [id_ for id_ in "123" if id_ not in failing]
+
+
 COMPOSED = """\
 pipeline: { name: composed }
 error_handling: { strategy: continue }

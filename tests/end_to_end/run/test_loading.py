@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ SOURCE = "{type: source, name: s, config: {name: s, type: csv, path: s.csv, sche
     [
         ("bool", True, True), ("bool", "false", False), ("int", 10, 10), ("int", 7.0, 7), ("int", "3", 3), ("float", 2, 2.0), ("float", 0.5, 0.5),
         ("string", "None", "None"), ("string", None, None), ("int", None, None), ("date", date(2026, 1, 2), date(2026, 1, 2)),
+        ("date_time", "2026-01-02 5:04:00+02:00", datetime(2026, 1, 2, 3, 4)), ("date_time", datetime(2026, 1, 2, 3, 4, tzinfo=UTC), datetime(2026, 1, 2, 3, 4)),
         ("date_time", datetime(2026, 1, 2, 3, 4), datetime(2026, 1, 2, 3, 4)), ("date_time", date(2026, 1, 2), datetime(2026, 1, 2)),
     ],
 )  # fmt: skip
@@ -33,6 +34,16 @@ def test_a_python_value_of_another_type_is_refused(tmp_path: Path, kind: str, gi
     with pytest.raises(errata.PipelineErrors) as caught:
         _project(tmp_path, kind).load(variables={"pipeline.x": given})
     assert [(one.code, f"x={given}: the value is no" in one.message) for one in caught.value.diagnostics] == [("E204", True)]
+
+
+def test_a_refused_decimal_is_shown_with_the_digits_of_its_declaration(tmp_path: Path) -> None:
+    with pytest.raises(errata.PipelineErrors, match=r"x=1000: the value is no decimal\(6,3\)"):
+        _project(tmp_path, '"decimal(6,3)"').load(variables={"pipeline.x": "1000"})
+
+
+def test_a_time_beyond_the_year_9999_in_utc_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(errata.PipelineErrors, match="the value is no DateTime"):
+        _project(tmp_path, "date_time").load(variables={"pipeline.x": "9999-12-31T23:59:59-00:01"})
 
 
 @pytest.mark.parametrize(("where", "value"), [(("ws/rules",), "1"), (("ws/rules", "ws/pipes/rules"), "2")], ids=["the workspace's", "that beside the pipeline"])
