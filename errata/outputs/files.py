@@ -24,12 +24,12 @@ from errata.outputs.targets import CHANGES, FINISHED, Targets
 from errata.outputs.writer import Exporter, left_out, output_columns
 from errata.plan.plan import Node
 from errata.rendering.rows import json_text
-from errata.rollback.cell_texts import shown
 from errata.state.committed_node import CommittedNode, in_order
 from errata.state.ordered_rows import ORIGIN, OutputRows, output_rows
 from errata.state.run_state import RunState
 from errata.state.source_files import arriving, files_before, origins, undeclared
 from errata.state.stream_forms import Stream, flat, formed
+from operators.core.value_text import shown
 from operators.output.config import ChangelogFile
 from operators.output.operator import Output
 from operators.source.file_changes import FileRecord

@@ -30,6 +30,7 @@ from errata.state.ordered_rows import BATCH_ROWS, output_rows
 from errata.state.run_state import RunState
 from errata.state.stream_forms import Stream, formed
 from errata.state.undeclared_columns import Shape as RowColumns
+from operators.core.value_text import shown
 from operators.output.operator import Output
 from storage.sql.mirror import DELETE, INSERT, UPDATE, Delta, Write, write
 from storage.sql.tables import KEY, Column, ControlRow, Shape
@@ -180,10 +181,10 @@ class _Writing:
         wrong = self.run.engine.to_arrow(counted.where((F.col("__rows") > 1) | null).orderBy(*map(column, names)), 1).to_pylist()
         if wrong:
             empty = [name for name in names if wrong[0][name] is None]
-            shown = ", ".join(empty or (f"{name}={wrong[0][name]}" for name in names))
+            key = ", ".join(empty or (f"{name}={shown(wrong[0][name])}" for name in names))
             fault = "is null" if empty else f"stands for {wrong[0]['__rows']} rows"
             redacted = f"E611: output '{self.node.name}': the primary key is null or stands for several rows"
-            raise StorageFailed(f"E611: output '{self.node.name}': the primary key {shown} {fault}", help="name columns whose values tell the rows apart, or leave primary_key out: the column _key is then the key", redacted=redacted)
+            raise StorageFailed(f"E611: output '{self.node.name}': the primary key {key} {fault}", help="name columns whose values tell the rows apart, or leave primary_key out: the column _key is then the key", redacted=redacted)
 
     def _check_values(self, delta: Delta | None, rows: Callable[[], DataFrame]) -> None:
         """Raise StorageFailed for a value that the database cannot hold, in a delta, or, without one, in rows."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from changelog.lazy_imports import pa, pl
 from cxl.types.types import Type
 from cxl.values.dynamic import loads
 from cxl.values.dynamic import plain as cxl_plain
-from cxl.values.text import scalar_text
+from operators.core.value_text import shown
 from storage.formats.base import Column
 from storage.formats.values import text_of
 
@@ -29,12 +28,3 @@ def plain(value: Any, type_: Type) -> Any:
         return value
     found = loads(value)
     return cxl_plain(value) if isinstance(found, (dict, list)) else found
-
-
-def shown(value: Any) -> str:
-    """A value as text."""
-    if value is None or isinstance(value, str):
-        return value or ""
-    if isinstance(value, datetime):
-        value = value.astimezone(UTC).replace(tzinfo=None)
-    return scalar_text(value)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from changelog.columns import column
 from changelog.lazy_imports import F, pa, pc, pl
+from operators.core.value_text import shown
 from operators.source.diff.sides import FEW_KEYS, joined
 from operators.source.request import IngestRequest, InputChanged
 from storage.delta.chosen_rows import InValues
@@ -127,11 +128,11 @@ class UniqueKeys:
         records = wrong["__n"]
         null = [name for name in self.names if wrong[name] is None]
         if null:
-            shown = f"column{'s' if len(null) > 1 else ''} {', '.join(null)}"
+            key = f"column{'s' if len(null) > 1 else ''} {', '.join(null)}"
             fault = f"{'are' if len(null) > 1 else 'is'} null" if records == 1 else f"{'are' if len(null) > 1 else 'is'} null in {records} records"
             way = "fill the column, name another primary_key"
         else:
-            shown, fault = ", ".join(f"{name}={wrong[name]}" for name in self.names), f"stands for {records} records"
+            key, fault = ", ".join(f"{name}={shown(wrong[name])}" for name in self.names), f"stands for {records} records"
             way = "name columns that are unique together as primary_key"
             if not (self.request.source.versioned or self.request.config.asks):
                 way += ", take merge strategy upsert, where the last record of a key counts"
@@ -139,7 +140,7 @@ class UniqueKeys:
         where = [f"{paths.get(file, file)} row {row}" for file, row in places if row is not None]
         where += [] if stayed is None else [f"an unchanged record of {paths.get(stayed, stayed)}"]
         place = f" ({', '.join(where)})" if where else ""
-        return InputChanged(f"the primary key {shown} {fault}{place}", help=f"{way}, mend the file, or leave primary_key out (strategy append, where records only come)")
+        return InputChanged(f"the primary key {key} {fault}{place}", help=f"{way}, mend the file, or leave primary_key out (strategy append, where records only come)")
 
 
 def _runs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -14,6 +14,7 @@ from changelog.keys.encoding import decode_key
 from changelog.lazy_imports import F, pa, pl
 from changelog.spark_algebra import diff
 from operators.core.settings import PipelineSettings
+from operators.core.value_text import shown
 from operators.source.diff.sides import joined
 from operators.source.diff.table_rows import BASE, COPY, HASH, REJECTED, TableRows, as_result, compared_whole, op_rows
 from operators.source.file_changes import FileChanges, FileRecord
@@ -284,8 +285,8 @@ def _after_single(one: TableRequest, net: pl.DataFrame, before: pl.DataFrame) ->
 def _not_unique(one: TableRequest, base: bytes) -> str:
     identity = one.request.source.identity
     values = decode_key(base, [kind for _, kind in identity])
-    shown = ", ".join(f"{name}={'null' if value is None else value}" for (name, _), value in zip(identity, values, strict=True))
-    return f"the primary key {shown} stands for several records"
+    key = ", ".join(f"{name}={'null' if value is None else shown(value)}" for (name, _), value in zip(identity, values, strict=True))
+    return f"the primary key {key} stands for several records"
 
 
 def _images(one: TableRequest, stood: pa.Table, based: pa.Table, after: pl.DataFrame) -> tuple[pa.Table, pa.Table]:

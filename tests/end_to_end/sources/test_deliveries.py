@@ -185,6 +185,18 @@ def test_a_first_run_refuses_them_too(folder: Folder, small_bytes: int):
 
 
 @SIZES
+@pytest.mark.parametrize(
+    ("type_", "cells", "shown"),
+    [("date_time", ("2024-03-15T23:30:00-05:00", "2024-03-16T04:30:00Z"), "id=2024-03-16T04:30:00 stands"), ("decimal(12,10)", ("1e-10", "0.00000000010"), "id=0.0000000001 stands"), ("bool", ("yes", "1"), "id=true stands")],
+)
+def test_a_message_shows_a_key_as_outputs_write_it(folder: Folder, small_bytes: int, type_: str, cells: tuple[str, str], shown: str):
+    folder.write("pipeline.yaml", source(f"{{strategy: snapshot, {KEY}}}").replace("{name: id, type: int}", f'{{name: id, type: "{type_}"}}'))
+    folder.write("in/a.csv", f"id,v\n{cells[0]},10\n{cells[1]},10\n")
+    with pytest.raises(errata.StorageFailed, match=shown):
+        folder.run()
+
+
+@SIZES
 @pytest.mark.parametrize("strategy", ["strategy: ledger", "strategy: upsert"])
 def test_deliveries_without_a_key_are_rejected(folder: Folder, small_bytes: int, strategy: str):
     given(folder, f"{{{strategy}, {KEY}}}", "id,v\n1,10\n,20\n")
