@@ -179,7 +179,8 @@ def _in_sequence(one: AnswerRows) -> DataFrame:
     kinds = dict(one.request.source.event_types)
     first = [config.merge.cursor] if config.merge.cursor is not None else []
     names = [*first, *(name for name in kinds if name not in first)]
-    parts = [(F.col("__mark").cast("string") if config.marks and name == config.merge.op else column(name), kinds[name]) for name in names]
+    op = F.col("__mark") if config.marks else column(str(config.merge.op))
+    parts = [(op.cast("string") if name == config.merge.op else column(name), kinds[name]) for name in names]
     return rows.withColumn("__sequence", F.hex(key_column(parts)))  # Sail has no windows in the order of bytes
 
 
@@ -332,10 +333,11 @@ def _unread(one: AnswerRows, rows: DataFrame) -> tuple[DataFrame, KnownRecords]:
 
 def _asked(one: AnswerRows) -> Asked:
     """The question of this run and of the next one to the database."""
-    merge, name = one.request.config.merge, one.request.source.cursor_name
+    merge = one.request.config.merge
+    name = merge.cursor
     if name is None:
         return Asked(None, None, None, F.lit(False))
-    member = orjson.dumps(merge.cursor).decode()
+    member = orjson.dumps(name).decode()
     failed = F.col("_error").contains(f'"category":"{COERCION}"')
     empty = F.col("_error").contains(f"{member}:null,") | F.col("_error").contains(f"{member}:null}},")
     unread = column(name).isNull() & F.coalesce(failed & ~empty, F.lit(False))

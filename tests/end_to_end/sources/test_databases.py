@@ -412,6 +412,20 @@ def test_tasks_of_the_engine_read_large_answers(merge: str, tmp_path: Path, monk
     assert not list((tmp_path / ".errata").rglob("*.arrow"))
 
 
+@pytest.mark.parametrize("merge", ["{strategy: append, primary_key: [id], cursor: at}", LEDGER, UPSERT, "{strategy: changelog, primary_key: [id], cursor: at, op: op, ops: {append: [1], correct: [2]}}"], ids=["append", "ledger", "upsert", "changelog"])
+def test_a_cursor_that_the_database_calls_something_else(merge: str, tmp_path: Path) -> None:
+    """The operation of a change record may be a number."""
+    folder = folder_of(tmp_path, merge, "{name: at, type: int, source_name: seen}, {name: op, type: int}")
+    execute(folder, "ALTER TABLE orders RENAME COLUMN at TO seen", "ALTER TABLE orders ADD COLUMN op INTEGER DEFAULT 1", "INSERT INTO orders VALUES (1, 1, 5, 1), (2, 2, NULL, 1), (3, 3, 'late', 1)")
+    assert folder.run().rejected == 1
+    execute(folder, "INSERT INTO orders VALUES (4, 4, 6, 1)", "UPDATE orders SET v = 9, op = 2 WHERE id = 1", "UPDATE orders SET seen = 7 WHERE id = 3")
+    folder.run()
+    corrects = merge.startswith(("{strategy: upsert", "{strategy: changelog"))
+    seen = {row["id"]: (row["v"], row["at"]) for row in folder.rows("out/all.csv")}
+    assert seen == {"1": ("9" if corrects else "1", "5"), "2": ("2", ""), "3": ("3", "7"), "4": ("4", "6")}
+    assert folder.violations() == []
+
+
 @pytest.mark.parametrize("overlap", [0.5, 0.55])
 def test_a_cursor_of_decimals_with_an_overlap(overlap: float, tmp_path: Path) -> None:
     folder = folder_of(tmp_path, f"{{strategy: append, primary_key: [id], cursor: at, overlap: {overlap}}}", "{name: at, type: decimal, scale: 1}")
