@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from changelog.lazy_imports import pa
@@ -92,15 +93,38 @@ class DuckReading(Reading):
         with translating(connection):
             self._database.execute("BEGIN")
 
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Turn exceptions of the library into DatabaseError. A statement that takes longer than it may is interrupted."""
+        over = threading.Event()
+
+        def stop() -> None:
+            over.set()
+            self._database.interrupt()
+
+        with ExitStack() as waiting:
+            if self.connection.statement_timeout is not None:
+                timer = threading.Timer(self.connection.statement_timeout, stop)
+                timer.daemon = True
+                waiting.callback(timer.cancel)
+                timer.start()
+            try:
+                with translating(self.connection):
+                    yield
+            except DatabaseError:
+                if not over.is_set():
+                    raise
+                raise self.connection.failed("moment", "the statement takes longer than statement_timeout") from None
+
     def described(self, ask: Ask) -> Sequence[AnswerColumn]:
         """The columns with DuckDB's names of their types."""
-        with translating(self.connection):
+        with self._asking():
             answer = self._database.execute(f"SELECT * FROM {ask.fragment(self.named)} LIMIT 0")
         return [AnswerColumn(name, str(type_)) for name, type_, *_ in answer.description]
 
     def first_row(self, statement: str) -> str:
         """The first row as the text of a list."""
-        with translating(self.connection):
+        with self._asking():
             return repr(self._database.execute(statement).fetchone())
 
     def named(self, table: TableName) -> str:
@@ -131,7 +155,7 @@ class DuckReading(Reading):
 
     def run(self, statement: str, parameters: Sequence[Any], columns: Sequence[AnswerColumn]) -> Iterator[Mapping[str, Values]]:
         """The batches of DuckDB's own answer."""
-        with translating(self.connection):
+        with self._asking():
             answer = self._database.sql(statement, params=[str(one) for one in parameters] or None)
             reader = answer.to_arrow_reader(BATCH_ROWS)
             while (batch := next(reader, None)) is not None:

@@ -45,6 +45,7 @@ class OtherReading(Reading):
     asks_more = True
 
     def _asked(self, statement: str) -> pa.Table:
+        """The whole answer. As a stream, an error on the way would be a panic of the library, which writes its text to standard error with whatever secret is in it."""
         import connectorx
 
         try:

@@ -89,6 +89,21 @@ def test_columns_have_the_types_of_an_answer_and_mysql_shows_times_of_utc(kind: 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
 
+def test_a_statement_of_duckdb_that_takes_longer_than_it_may_is_interrupted(tmp_path: Path) -> None:
+    """The next statement has its own time."""
+    import duckdb
+
+    duckdb.connect(str(tmp_path / "shop.duckdb")).close()
+    connection = Connection("shop", Secret(f"duckdb:{tmp_path}/shop.duckdb"), statement_timeout=0.2)
+    endless = "SELECT count(*) FROM range(100000) AS a, range(100000) AS b, range(100000) AS c WHERE a.range + b.range + c.range = -1"
+    for ask in (lambda reading: reading.first_row(endless), lambda reading: list(reading.batches(Ask(query=endless), [AnswerColumn("count_star()")]))):
+        with one_moment(connection) as reading, pytest.raises(DatabaseError, match="statement_timeout") as caught:
+            ask(reading)
+        assert caught.value.trouble == "moment"
+    with one_moment(connection) as reading:
+        assert reading.first_row("SELECT 1") == "(1,)"
+
+
 def sqlite_reading(tmp_path: Path, timeout: float | None = None) -> SqliteReading:
     with closing(sqlite3.connect(tmp_path / "shop.db")) as database:
         database.execute("CREATE TABLE t (x)")
