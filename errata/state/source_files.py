@@ -16,8 +16,8 @@ from operators.output.operator import Output
 from operators.source.file_changes import Compare, FileChanges, FileRecord, comparison
 from operators.source.node import SourceNode
 from storage.errors import StorageError
-from storage.files.discovery import content_hash
 from storage.files.path_tokens import PathTemplate
+from storage.files.salted_hashes import salted_hash
 from storage.files.stores import read_ahead
 from storage.state.entry import Entry
 from storage.stores.client import Changed
@@ -124,15 +124,15 @@ def _changes(node: Node, plan: Plan, known: Sequence[FileRecord], compare: Compa
     found, source = discovered(node, plan), cast("SourceNode", node.operator)
     if (dataset := plan.datasets.get(node.name)) is not None:
         dataset.refuse_other_history(known, found)
-        return compare(found, known, lambda name, length=None: dataset.digest(plan.settings.places / name))
+        return compare(found, known, lambda name, _like="", _length=None: dataset.digest(plan.settings.places / name))
     given = source.given
     places = {file.name: file.path for file in found}
     seen = {record.path: record for record in known}
     read_ahead(file.path for file in found if file.name not in seen or not seen[file.name].seen(file))
     try:
         if given is not None:
-            return compare(found, known, lambda _name, _length=None: given.digest)
-        return compare(found, known, lambda name, length=None: content_hash(places[name], length))
+            return compare(found, known, lambda _name, _like="", _length=None: given.digest)
+        return compare(found, known, lambda name, like="", length=None: salted_hash(places[name], like, length))
     except OSError as error:
         raise StorageFailed(f"source '{node.name}': {error.filename}: {error.strerror}", file=str(error.filename)) from error
     except StorageError as error:

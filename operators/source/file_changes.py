@@ -39,9 +39,9 @@ class Found(Stamped, Protocol):
 
 
 class ContentHash(Protocol):
-    """The hash of a file's content, or of its first `length` bytes."""
+    """The hash of a file's content, or of its first `length` bytes, to be compared with the hash `like`."""
 
-    def __call__(self, name: str, length: int | None = None) -> str:
+    def __call__(self, name: str, like: str = "", length: int | None = None) -> str:
         """In hexadecimal."""
 
 
@@ -51,6 +51,7 @@ class FileRecord:
 
     Attributes:
         path: Path as discovery found it.
+        hash: Salted hash of the content (`storage.files.salted_hashes`). Of other sources: what tells their contents apart.
         label: Position among the source's files.
         rows: Number of records, rejects included.
         dense: Whether record n has order key n. For a Delta table: whether its rows are the live rows.
@@ -235,7 +236,7 @@ def _as_found(record: FileRecord | None, file: Found, label: Label, content_hash
     same_file = record.path == file.name
     if same_file and record.seen(file):
         return replace(record, present=True)
-    digest = content_hash(file.name)
+    digest = content_hash(file.name, record.hash)
     if same_file and digest == record.hash:
         return replace(record.read(file), present=True)
     stored = record.stored_as if same_file else record.stored
@@ -368,10 +369,10 @@ def compare_deliveries(found: Sequence[Found], known: Sequence[FileRecord], cont
         elif record.seen(file):
             now.append(replace(record, present=True))
         elif _begins_with(file, record, content_hash):
-            now.append(replace(record.read(file), hash=content_hash(file.name), present=True))
+            now.append(replace(record.read(file), hash=content_hash(file.name, record.hash), present=True))
             grown.extend([Part(now[-1], record.size, record.rows, order)] if file.size > record.size else [])
         else:
-            now.append(replace(record.read(file), hash=content_hash(file.name), present=True))
+            now.append(replace(record.read(file), hash=content_hash(file.name, record.hash), present=True))
             changed.append(now[-1])
     here = {file.name for file in found}
     gone = [replace(record, present=False) for record in known if record.path not in here]
@@ -380,7 +381,7 @@ def compare_deliveries(found: Sequence[Found], known: Sequence[FileRecord], cont
 
 def _begins_with(file: Found, record: FileRecord, content_hash: ContentHash) -> bool:
     """Whether the file's first bytes are what was read of it."""
-    return file.size >= record.size and content_hash(file.name, record.size) == record.hash
+    return file.size >= record.size and content_hash(file.name, record.hash, record.size) == record.hash
 
 
 def order_of(changes: FileChanges) -> dict[str, int]:

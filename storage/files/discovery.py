@@ -367,6 +367,6 @@ def _glob_part(found: re.Match[str]) -> str:
     return {"deep": "(?:[^/]+/)*", "rest": ".*", "star": "[^/]*", "one": "[^/]"}[str(found.lastgroup)]
 
 
-def content_hash(path: Place, length: int | None = None) -> str:
-    """The BLAKE3 hash of a file's bytes, or of the first `length` ones, in hexadecimal. Large files use all cores."""
-    return store_of(path).digest(path, length)
+def content_hash(path: Place) -> str:
+    """The BLAKE3 hash of a file's bytes, in hexadecimal. Large files use all cores."""
+    return store_of(path).digest(path)

@@ -75,8 +75,8 @@ class Store(Protocol):
     def open(self, place: Place) -> IO[bytes]:
         """A file, open for reading."""
 
-    def digest(self, place: Place, length: int | None = None) -> str:
-        """The BLAKE3 hash of a file's bytes, or of the first `length` ones, in hexadecimal."""
+    def digest(self, place: Place) -> str:
+        """The BLAKE3 hash of a file's bytes, in hexadecimal."""
 
     def staging(self, target: Place) -> Path:
         """A new file of this machine whose content `publish` can bring to a target."""
@@ -142,11 +142,8 @@ class Disk(Store):
         return _path(place).open("rb")
 
     @override
-    def digest(self, place: Place, length: int | None = None) -> str:
-        hasher = blake3(max_threads=blake3.AUTO)
-        if length is None:
-            return hasher.update_mmap(_path(place)).hexdigest()
-        return _head_digest(self.content(place), length) if length else hasher.hexdigest()
+    def digest(self, place: Place) -> str:
+        return blake3(max_threads=blake3.AUTO).update_mmap(_path(place)).hexdigest()
 
     @override
     def staging(self, target: Place) -> Path:
@@ -221,9 +218,8 @@ class Objects(Store):
         return cast("IO[bytes]", _Reading(self.content(place)))
 
     @override
-    def digest(self, place: Place, length: int | None = None) -> str:
-        content = self.content(place)
-        return _head_digest(content, len(content) if length is None else length)
+    def digest(self, place: Place) -> str:
+        return blake3(max_threads=blake3.AUTO).update(self.content(place)).hexdigest()
 
     @override
     def staging(self, target: Place) -> Path:
@@ -394,11 +390,6 @@ class _Reading(RawIOBase):
         target[: len(found)] = found
         self._at += len(found)
         return len(found)
-
-
-def _head_digest(content: Buffer, length: int) -> str:
-    with memoryview(content) as view, view[:length] as head:
-        return blake3(max_threads=blake3.AUTO).update(head).hexdigest()
 
 
 def _etag(place: ObjectPath) -> str:

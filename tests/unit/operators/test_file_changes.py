@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +22,7 @@ from operators.source.file_changes import (
 
 @dataclass(frozen=True)
 class Given:
-    """A file in a folder: its content stands for its hash."""
+    """A file in a folder. Its hash is made of its content."""
 
     name: str
     content: str
@@ -39,15 +40,18 @@ folders = st.lists(st.builds(Given, names, contents, st.integers(0, 2)), max_siz
 
 
 class Disk:
-    """Hashes of files, and how many were asked for."""
+    """Hashes of files, each a salt and a content, and how many were asked for."""
+
+    salts = count()
 
     def __init__(self, files: Sequence[Given]) -> None:
         self.files = {file.name: file.content for file in files}
         self.asked = 0
 
-    def __call__(self, name: str, length: int | None = None) -> str:
+    def __call__(self, name: str, like: str = "", length: int | None = None) -> str:
         self.asked += 1
-        return self.files[name][:length]
+        salt = like.partition(":")[0] or str(next(self.salts))
+        return f"{salt}:{self.files[name][:length]}"
 
 
 def snapshot(files: Sequence[Given], known: Sequence[FileRecord]) -> FileChanges:
