@@ -154,7 +154,8 @@ def _read(plan: Plan) -> Iterator[tuple[Identity, str]]:
         except StorageFailed:  # what is wrong with a source is said when it is read
             continue
         for file in found:
-            if isinstance(file.path, Path) and (identity := _identity(file.path)) is not None:
+            identity = file.identity or (_identity(file.path) if isinstance(file.path, Path) else None)
+            if identity is not None:
                 yield identity, f"is read by source '{node.name}'"
 
 

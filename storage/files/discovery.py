@@ -45,6 +45,7 @@ class FileStat:
     """A file of a source. `name` is its path below the base folder, with `/`, or its URI. Times are nanoseconds since 1970.
 
     `tag`: what a store has to tell versions of an object apart; empty for files of this machine.
+    `identity`: device and number of a file of this machine, a link followed; None where nobody looked.
     `linked`: whether the path is that of a link.
     """
 
@@ -54,6 +55,7 @@ class FileStat:
     mtime_ns: int
     created_ns: int
     tag: str = ""
+    identity: tuple[int, int] | None = None
     linked: bool = False
 
 
@@ -159,6 +161,7 @@ def discover(query: FileQuery, base: Path | Places, *, allow_absolute: bool = Fa
     except StorageError as wrong:
         raise InputError(wrong.place, wrong.reason) from None
     matching = _filtered(query, found.values(), now or datetime.now(UTC))
+    _refuse_other_names(matching)
     if not allow_absolute:
         _refuse_ways_out(matching, places.folder)
     kept = _chosen(query, _ordered(query, matching))
@@ -168,7 +171,7 @@ def discover(query: FileQuery, base: Path | Places, *, allow_absolute: bool = Fa
 
 
 def _candidates(query: FileQuery, places: Places) -> Iterator[FileStat | None]:
-    root = places.folder
+    root = _slashed(places.folder)
     if query.path is not None:
         yield _named(query.path, places)
     elif query.paths is not None:
@@ -176,11 +179,11 @@ def _candidates(query: FileQuery, places: Places) -> Iterator[FileStat | None]:
     elif query.glob is not None and is_object(query.glob):
         yield from _objects(query.glob, places)
     elif query.glob is not None:
-        top = Path("/") if query.glob.startswith("/") else root
-        yield from (_stat(top / name, root, linked=linked) for name, linked in _globbed(query.glob.lstrip("/"), top))
+        top = "/" if query.glob.startswith("/") else root
+        yield from (_stat(top + name, root, linked=linked) for name, linked in _globbed(query.glob.lstrip("/"), top))
     elif query.regex is not None:
         search = pattern_of(query.regex).search
-        yield from (_stat(root / name, root, linked=linked) for name, linked in _below(root, "", recursive=query.recursive) if search(name))
+        yield from (_stat(root + name, root, linked=linked) for name, linked in _below(root, "", recursive=query.recursive) if search(_utf8(name)))
 
 
 def _objects(pattern: str, places: Places) -> Iterator[FileStat]:
@@ -189,7 +192,7 @@ def _objects(pattern: str, places: Places) -> Iterator[FileStat]:
     assert literal is not None  # it matches all texts
     top = places / literal[0]
     assert isinstance(top, ObjectPath)  # the glob is a URI
-    match = _translated(pattern)
+    match = object_matcher(pattern)
     for path, facts in top.find(top.key):
         if match(str(path)) and not path.uri.endswith("/"):
             yield _of_object(path, facts)
@@ -197,7 +200,7 @@ def _objects(pattern: str, places: Places) -> Iterator[FileStat]:
 
 def object_matcher(pattern: str) -> Callable[[str], object]:
     """A function that returns whether a URI matches a glob. Raises PathRefused for an invalid glob."""
-    return _translated(pattern)
+    return _matcher([pattern])
 
 
 def _of_object(path: ObjectPath, facts: Facts) -> FileStat:
@@ -216,20 +219,25 @@ def _named(text: str, places: Places) -> FileStat | None:
         raise NothingFound(text, "file not found")
     if not path.is_file():
         raise InputError(text, "not a regular file")
-    return _stat(path, places.folder, linked=path.is_symlink())
+    return _stat(str(path), _slashed(places.folder), linked=path.is_symlink())
 
 
-def _stat(path: Path, root: Path, *, linked: bool) -> FileStat | None:
+def _slashed(folder: Path) -> str:
+    """The path of a folder with a slash at its end."""
+    return folder.as_posix().rstrip("/") + "/"
+
+
+def _stat(path: str, root: str, *, linked: bool) -> FileStat | None:
     """The facts of a regular file; None for anything else. Raises InputError where the system refuses them.
 
     Args:
         path: The file.
-        root: The base folder, without links.
+        root: The base folder, without links, and a slash.
         linked: Whether the path is that of a link.
     """
-    name = path.as_posix().removeprefix(root.as_posix().rstrip("/") + "/")
+    name, file = path.removeprefix(root), Path(path)
     try:
-        facts = path.stat()
+        facts = file.stat()
     except OSError as wrong:
         if wrong.errno in (ENOENT, ENOTDIR, ELOOP):
             return None  # a link that leads nowhere, or gone since the folder was read
@@ -237,7 +245,7 @@ def _stat(path: Path, root: Path, *, linked: bool) -> FileStat | None:
     if not stat.S_ISREG(facts.st_mode):
         return None
     created = int(getattr(facts, "st_birthtime", facts.st_ctime) * 1e9)
-    return FileStat(path, name, facts.st_size, facts.st_mtime_ns, created, linked=linked)
+    return FileStat(file, name, facts.st_size, facts.st_mtime_ns, created, identity=(facts.st_dev, facts.st_ino), linked=linked)
 
 
 def _refuse_ways_out(files: Iterable[FileStat], root: Path) -> None:
@@ -246,6 +254,13 @@ def _refuse_ways_out(files: Iterable[FileStat], root: Path) -> None:
     for file in files:
         if isinstance(file.path, Path) and not (file.path.resolve().is_relative_to(root) if file.linked else is_in(file.name.rpartition("/")[0])):
             raise PathRefused(f"path '{file.name}' is a link that leads out of the pipeline's folder")
+
+
+def _refuse_other_names(files: Iterable[FileStat]) -> None:
+    """Raise InputError for a file whose name is not UTF-8: neither the ledger nor a column of a table can hold it."""
+    for file in files:
+        if (shown := file.name.encode("utf-8", "backslashreplace").decode()) != file.name:
+            raise InputError(shown, "the file's name is not UTF-8: rename it, or leave it out by `exclude`, with `?` for each such byte")
 
 
 def _filtered(query: FileQuery, files: Iterable[FileStat], now: datetime) -> list[FileStat]:
@@ -268,8 +283,8 @@ def _nanoseconds(instant: datetime | None, otherwise: float) -> float:
 
 def path_matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
     """A function that returns whether a path, or its last step, matches one of the globs. Raises PathRefused for an invalid glob."""
-    fitting = [_translated(pattern) for pattern in patterns]
-    return lambda path: any(fits(path) or fits(path.rpartition("/")[2]) for fits in fitting)
+    fits = _matcher(patterns)
+    return lambda path: bool(fits(path) or fits(path.rpartition("/")[2]))
 
 
 def _ordered(query: FileQuery, files: list[FileStat]) -> list[FileStat]:
@@ -294,8 +309,7 @@ def _chosen(query: FileQuery, files: list[FileStat]) -> list[FileStat]:
 class _Pattern(Protocol):
     """A compiled pattern."""
 
-    def search(self, text: str) -> object: ...
-    def fullmatch(self, text: str) -> object: ...
+    def search(self, text: bytes) -> object: ...
 
 
 def pattern_of(pattern: str) -> _Pattern:
@@ -309,10 +323,10 @@ def pattern_of(pattern: str) -> _Pattern:
         raise PathRefused(f"regex '{pattern}' cannot be read: {reason}") from None
 
 
-def _below(root: Path, folder: str, *, recursive: bool) -> Iterator[tuple[str, bool]]:
+def _below(root: str, folder: str, *, recursive: bool) -> Iterator[tuple[str, bool]]:
     """The names, relative to the root, of everything below a folder except folders, and whether each is a link. Links to folders are not followed."""
     try:
-        entries = sorted(os.scandir(root / folder), key=lambda entry: entry.name)
+        entries = sorted(os.scandir(root + folder), key=lambda entry: entry.name)
     except (FileNotFoundError, NotADirectoryError):
         return
     for entry in entries:
@@ -324,12 +338,12 @@ def _below(root: Path, folder: str, *, recursive: bool) -> Iterator[tuple[str, b
             yield name, entry.is_symlink()
 
 
-def _globbed(pattern: str, root: Path) -> Iterator[tuple[str, bool]]:
+def _globbed(pattern: str, root: str) -> Iterator[tuple[str, bool]]:
     """The names that a glob matches, and whether each is a link. Only the folder before the first special character is read."""
     steps = [step for step in pattern.split("/") if step != "."]
     plain = [step for step, _ in zip(steps[:-1], _until_special(steps), strict=False)]
     folder = "/".join(plain)
-    match = _translated("/".join(steps))
+    match = _matcher(["/".join(steps)])
     deep = len(steps) > len(plain) + 1 or "**" in steps[-1]
     return (found for found in _below(root, folder, recursive=deep) if match(found[0]))
 
@@ -341,8 +355,27 @@ def _until_special(steps: Sequence[str]) -> Iterator[str]:
         yield step
 
 
-def _translated(pattern: str) -> Callable[[str], object]:
-    """A function that matches whole names with a glob: `*` and `?` stay inside a step, `**` crosses steps, `[a-c]` and `[!a]` are classes."""
+def _matcher(patterns: Iterable[str]) -> Callable[[str], object]:
+    """A function that returns whether a whole name matches one of some globs. Raises PathRefused for an invalid one."""
+    options = re2.Options()
+    options.log_errors = False
+    globs = re2.Set.FullMatchSet(options)
+    for pattern in patterns:
+        try:
+            globs.Add(_translated(pattern))
+        except re2.error:
+            raise PathRefused(f"glob '{pattern}' cannot be read: in a class such as [a-c] the first character comes before the last") from None
+    globs.Compile()
+    return lambda name: globs.Match(_utf8(name))
+
+
+def _utf8(name: str) -> bytes:
+    """A name in UTF-8, with a question mark for each byte of the system's name that is none."""
+    return name.encode("utf-8", "replace")
+
+
+def _translated(pattern: str) -> str:
+    """The regular expression of a glob: `*` and `?` stay inside a step, `**` crosses steps, `[a-c]` and `[!a]` are classes."""
     out, at = [], 0
     token = re.compile(
         r"(?P<deep>\*\*/)|(?P<rest>\*\*)|(?P<star>\*)|(?P<one>\?)|\[(?P<no>[!^]?)(?P<set>\]?[^\]/]*)\]|(?P<text>.)", re.DOTALL
@@ -352,10 +385,7 @@ def _translated(pattern: str) -> Callable[[str], object]:
         assert found is not None
         out.append(_glob_part(found))
         at = found.end()
-    try:
-        return pattern_of("(?s)" + "".join(out)).fullmatch
-    except PathRefused:
-        raise PathRefused(f"glob '{pattern}' cannot be read: in a class such as [a-c] the first character comes before the last") from None
+    return "(?s)" + "".join(out)
 
 
 def _glob_part(found: re.Match[str]) -> str:

@@ -1,6 +1,7 @@
 """The files that a source finds, and the paths that are refused."""
 
 import os
+import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -53,6 +54,16 @@ FOUND = [
 @pytest.mark.parametrize(("query", "expected"), FOUND)
 def test_found(folder, query, expected):
     assert names(folder, **query) == expected
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="the file system has UTF-8 names only")
+@pytest.mark.parametrize("query", [{"glob": "*.csv"}, {"regex": r"csv$", "recursive": False}])
+def test_a_name_that_is_not_utf8_is_told_and_can_be_left_out(folder, query):
+    (folder / os.fsdecode(b"d\xff.csv")).touch()
+    with pytest.raises(InputError, match=r"^d\\udcff\.csv: the file's name is not UTF-8: rename it, or leave it out by `exclude`, with `\?` for each such byte$"):
+        names(folder, **query)
+    assert names(folder, **query, exclude=("d?.csv",)) == [".hidden.csv", "a.csv", "b.csv"]
+    assert names(folder, glob="a*") == ["a.csv"]
 
 
 REFUSED = [
