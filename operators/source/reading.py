@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from operators.source.file_changes import FileRecord, Part
 from operators.source.row_layout import RowShape, shaped_schema
 from operators.source.scope_paths import ScopePattern
 from storage.engines import Engine
-from storage.files.local import buffer_of
+from storage.files.local import buffer_of, by_places
 from storage.formats import Column, Reader
 from storage.formats.base import ROW, Range
 from storage.formats.content_chunks import ContentChunks, KnownChunks, chunks_of
@@ -127,16 +126,13 @@ class FileReader:
     def ranges(self, record: FileRecord, chunks: ContentChunks, rows: RowNumbers, target: int) -> tuple[Range, ...]:
         """Return ranges of about `target` bytes that read some records of a chunked file, by their ascending numbers."""
         reader, data = _reader_of(self.reader, record), buffer_of(self.path(record), record.path)
-
-        @cache
-        def bounds(chunk: int) -> RowNumbers:
-            if chunks.bounds is not None and chunk in chunks.bounds:
-                return chunks.bounds[chunk]
-            start, end = map(int, chunks.starts[chunk : chunk + 2])
-            starts = reader.starts_within(data, start, end)
-            assert starts is not None  # the chunk was found by such places
-            return np.append(starts, end)
-
+        bounds = {**(chunks.bounds or {})}
+        for group in by_places(data, [chunk for chunk in chunks.with_records(rows) if chunk not in bounds]):
+            for chunk in group:
+                start, end = map(int, chunks.starts[chunk : chunk + 2])
+                starts = reader.starts_within(data, start, end)
+                assert starts is not None  # the chunk was found by such places
+                bounds[chunk] = np.append(starts, end)
         return chunks.reading(rows, bounds, target)
 
     def schema(self) -> pa.Schema:

@@ -10,11 +10,11 @@ import gzip
 import lzma
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from mmap import ACCESS_READ, MADV_DONTNEED, mmap
 from tempfile import TemporaryFile
-from typing import IO, cast
+from typing import IO, TypeVar, cast
 
 from changelog.lazy_imports import pa
 from storage.errors import StorageError
@@ -25,6 +25,11 @@ from storage.stores.places import Place
 EXPANSION, EXPANSION_FREE = 200, 64 << 20
 """A compressed or dictionary-encoded file may unpack to EXPANSION times its size. Below EXPANSION_FREE bytes it may always."""
 _BLOCK = 1 << 20
+RESIDENT = 64 << 20
+"""Bytes of a mapped file that stay in memory, about, while it is read from begin to end."""
+_PLACES = 32
+"""Places of a mapped file whose pages stay in memory. The system may map 2 MB around each."""
+_Item = TypeVar("_Item")
 
 
 def is_compressed(path: Place) -> bool:
@@ -65,6 +70,21 @@ def release_pages(data: Buffer) -> None:
     """Take the pages of a mapped file out of this process's memory. They come back when they are read."""
     if isinstance(data, mmap):
         data.madvise(MADV_DONTNEED)
+
+
+def by_parts(data: Buffer, results: Iterable[_Item], size: int) -> Iterator[_Item]:
+    """Yield what was found in the parts of a mapped file, of about `size` bytes each and in order. Pages are released behind some parts."""
+    for number, item in enumerate(results, 1):
+        yield item
+        if number % max(RESIDENT // size, 1) == 0:
+            release_pages(data)
+
+
+def by_places(data: Buffer, items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
+    """Yield items in groups. Each item stands for another place of a mapped file. Pages are released behind each group."""
+    for first in range(0, len(items), _PLACES):
+        yield items[first : first + _PLACES]
+        release_pages(data)
 
 
 def check_expansion(file: str, packed: int, unpacked: int) -> None:

@@ -8,7 +8,7 @@ between is cut into new chunks. So two versions of a file have the same chunks e
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -19,7 +19,7 @@ from blake3 import blake3
 
 from changelog.lazy_imports import np, pa, pc
 from storage.files.errors import Buffer
-from storage.files.local import buffer_of, is_compressed, release_pages
+from storage.files.local import RESIDENT, buffer_of, by_parts, by_places, is_compressed, release_pages
 from storage.files.stores import store_of
 from storage.formats import record_hashes
 from storage.formats.base import CHUNK_BYTES, Piece, Range, Reader
@@ -36,8 +36,6 @@ Words: TypeAlias = "npt.NDArray[np.uint64]"
 
 RECORDS = 128
 """Records of a chunk; where a new run of records ends, it has up to half as many again."""
-_RESIDENT = 64 << 20
-"""Bytes of a mapped file that stay in memory, about."""
 _BEGIN, _WORD = 256, 8
 """Bytes by which the begin of a chunk is recognized, and the bytes of a word of it."""
 _WIDER = 4
@@ -136,14 +134,18 @@ class ContentChunks:
 
     def holding(self, rows: Positions) -> tuple[Range, ...]:
         """Ranges of the chunks that contain the records with these numbers."""
-        return self.ranges(np.unique(np.searchsorted(self.rows, rows, side="right") - 1))
+        return self.ranges(np.array(self.with_records(rows), np.int64))
 
-    def reading(self, rows: Positions, bounds: Callable[[int], Positions], target: int) -> tuple[Range, ...]:
+    def with_records(self, rows: Positions) -> list[int]:
+        """The numbers of the chunks that contain the records with these numbers, ascending."""
+        return list(np.unique(np.searchsorted(self.rows, rows, side="right") - 1).tolist())
+
+    def reading(self, rows: Positions, bounds: Mapping[int, Positions], target: int) -> tuple[Range, ...]:
         """Ranges of about `target` bytes that read some records.
 
         Args:
             rows: the numbers of the records, ascending
-            bounds: where the records of a chunk begin, and the last one ends
+            bounds: where the records of each of their chunks begin, and the last one ends
             target: the bytes of a range
         """
         chunks = np.searchsorted(self.rows, rows, side="right") - 1
@@ -151,7 +153,7 @@ class ContentChunks:
         first, last = (np.concatenate(ends) for ends in (([0], cuts), (cuts - 1, [len(rows) - 1])))
         pieces: list[Piece] = []
         for chunk, low, high in zip(chunks[first].tolist(), rows[first].tolist(), rows[last].tolist(), strict=True) if len(rows) else ():
-            at, begin = bounds(chunk), int(self.rows[chunk])
+            at, begin = bounds[chunk], int(self.rows[chunk])
             pieces.append(Piece(int(at[low - begin]), int(at[high - begin + 1]), low, high - low + 1))
         groups: dict[int, list[Piece]] = {}
         for piece, end in zip(pieces, accumulate(piece.end - piece.start for piece in pieces), strict=True):
@@ -257,6 +259,8 @@ class _Walk:
     """What was found so far."""
     _at: int = field(init=False)
     """Where it ends."""
+    _kept: int = 0
+    """Up to where pages of the file stay in memory."""
     _fresh: int = 0
     """New chunks so far, about."""
     _tries: int = 0
@@ -277,11 +281,13 @@ class _Walk:
     def hashes(self, seed: int | None) -> Hashes:
         """The hashes of the chunks found, and of the records of new ones. `seed`: the seed of the hashes of records; None where nobody wants them."""
         met, starts = np.array(self._met, np.int64), self.starts.tolist()
-        fresh = [record_hashes.of_chunk(self.view[starts[number] : starts[number + 1]], self.seed) for number in self.bounds]
-        begins = _begins(_words(self.data), self.starts[:-1][met < 0])
+        fresh, begins, words = list[int](), [np.empty(0, np.uint64)], _words(self.data)
+        for numbers in by_places(self.data, list(self.bounds)):
+            fresh += [record_hashes.of_chunk(self.view[starts[number] : starts[number + 1]], self.seed) for number in numbers]
+            begins.append(_begins(words, self.starts[numbers]))
         met[met < 0] = len(self._digests) + np.arange(len(fresh))
         chunks = np.concatenate([self.known.digests, np.array(fresh, np.uint64)])[met]
-        return Hashes(chunks, np.concatenate([self.known.begins, begins])[met], None if seed is None else self._of_records(seed))
+        return Hashes(chunks, np.concatenate([self.known.begins, *begins])[met], None if seed is None else self._of_records(seed))
 
     def _of_records(self, seed: int) -> pa.Array:
         """The hashes of the records of new chunks."""
@@ -303,12 +309,11 @@ class _Walk:
     def _pass(self, number: int) -> int:
         """Pass over known chunks from one number on. Return the number of the first one that is not there."""
         first, at, sizes = number, self._at, self._sizes
-        kept = at + _RESIDENT
         while number < len(sizes) and self._is_at(at, number):
             at, number = at + sizes[number], number + 1
-            if at > kept:
+            if at > self._kept:
                 release_pages(self.data)
-                kept = at + _RESIDENT
+                self._kept = at + RESIDENT
         self._parts.append(_Met(first, number))
         self._at = at
         return number
@@ -451,7 +456,7 @@ class _Walk:
     def _bounds_within(self, parts: Sequence[_New]) -> Iterator[Positions]:
         """Where the records of each part begin, and the last one ends. Raises _GivenUp where a known chunk behind a part is inside quotes."""
         last = parts[-1].end
-        texts = [*(self.view[part.start : part.end] for part in parts), self.view[last : last + 1]]
+        texts = [bytes(self.view[part.start : part.end]) for group in by_places(self.data, parts) for part in group] + [self.view[last : last + 1]]
         begins = np.cumsum([1, *map(len, texts[:-1])])
         text = b"".join([b"\n", *texts])  # a line end first, as other bytes could be taken for a byte order mark
         starts = self.reader.starts_within(text, 1, len(text))
@@ -519,14 +524,14 @@ def chunks_of(reader: Reader, path: Place, name: str, known: KnownChunks | None 
                 if walk.found():
                     settled = _settled(walk.hashes(hashed), path, facts)
                     return ContentChunks(walk.starts, walk.rows, found.head, _done(settled), salt, walk.bounds)
-        pieces = [one for one in _released(found.results, data) if one is not None]
+        pieces = [one for one in by_parts(data, found.results, CHUNK_BYTES // 2) if one is not None]
         starts, rows = _bounds(pieces, found.begin, len(data))
     if rows[-1] == 1 or int(np.diff(starts).max()) > CHUNK_BYTES:
         return None
 
     def hashes() -> Hashes:
         records = None if hashed is None else record_hashes.by_chunk(_of_pieces(data, pieces, hashed), np.diff(rows))
-        return _settled(Hashes(_digests(data, starts, seed), _begins(_words(data), starts[:-1]), records), path, facts)
+        return _settled(Hashes(*_digests(data, starts, seed), records), path, facts)
 
     thread = ThreadPoolExecutor(1)
     hashing = thread.submit(hashes)
@@ -553,14 +558,6 @@ def _settled(hashes: Hashes, path: Place, facts: tuple[object, ...]) -> Hashes:
     if store_of(path).identity(path) == facts:
         return hashes
     return hashes._replace(chunks=np.frombuffer(os.urandom(hashes.chunks.nbytes), np.uint64), records=None)
-
-
-def _released(pieces: Iterable[_Seen | None], data: Buffer) -> Iterator[_Seen | None]:
-    """The pieces of a file. Memory of the pieces seen is given back."""
-    for number, piece in enumerate(pieces, 1):
-        yield piece
-        if number % (_RESIDENT // CHUNK_BYTES) == 0:
-            release_pages(data)
 
 
 def _words(data: Buffer) -> Words:
@@ -597,15 +594,16 @@ def _bounds(pieces: Sequence[_Seen], begin: int, end: int) -> tuple[Positions, P
     return starts, np.concatenate([*(piece.numbers + count for piece, count in zip(pieces, counts[:-1], strict=True)), counts[-1:]]) + 1
 
 
-def _digests(data: Buffer, bounds: Positions, seed: int) -> RecordHashes:
-    """The hashes of chunks that follow each other. `bounds`: where each begins, then where the last one ends."""
-    found, start = list[int](), int(bounds[0])
-    kept = start + _RESIDENT
+def _digests(data: Buffer, bounds: Positions, seed: int) -> tuple[RecordHashes, RecordHashes]:
+    """The hashes of chunks that follow each other, and of their begins. `bounds`: where each begins, then where the last one ends."""
+    words = _words(data)
+    begins: list[RecordHashes] = []
+    found: list[int] = []
+    filled = np.cumsum(np.diff(bounds)) // RESIDENT
     with memoryview(data) as view:
-        for end in bounds[1:].tolist():
-            found.append(record_hashes.of_chunk(view[start:end], seed))
-            if end > kept:
-                release_pages(data)
-                kept = end + _RESIDENT
-            start = end
-    return np.array(found, np.uint64)
+        for starts in np.split(bounds[:-1], np.flatnonzero(np.diff(filled)) + 1):
+            ends = bounds[len(found) + 1 : len(found) + len(starts) + 1]
+            found += [record_hashes.of_chunk(view[start:end], seed) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+            begins.append(_begins(words, starts))
+            release_pages(data)
+    return np.array(found, np.uint64), np.concatenate(begins)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from blake3 import blake3
@@ -15,6 +16,7 @@ from xxhash import xxh3_64_intdigest
 
 from changelog.lazy_imports import np, pa, pl
 from storage.files.errors import Buffer
+from storage.files.local import by_places
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -64,7 +66,7 @@ def of_runs(data: Buffer, runs: Sequence[Positions], seed: int) -> RecordHashes:
     """Return the hashes of the records of several runs, in their order. `runs`: the bounds of each."""
     found, texts, offsets, size = [np.empty(0, np.uint64)], [b""], [np.zeros(1, np.int64)], 0
     with memoryview(data) as view:
-        for bounds in runs:
+        for bounds in chain.from_iterable(by_places(data, runs)):
             first, last = int(bounds[0]), int(bounds[-1])
             texts.append(bytes(view[first:last]))
             offsets.append(bounds[1:] - first + size)

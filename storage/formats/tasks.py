@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from changelog.lazy_imports import np, pa
 from storage.files.errors import Buffer, InputError
-from storage.files.local import buffer_of, bytes_of, is_compressed
+from storage.files.local import buffer_of, by_places, bytes_of, is_compressed
 from storage.formats.base import CHUNK_BYTES, ROW, Column, Piece, Range, Reader
 from storage.stores.places import HERE, Place, Places
 
@@ -95,7 +95,7 @@ def _read_file(reader: Reader, path: Place, task: Task) -> Iterator[pa.RecordBat
 def _read_pieces(reader: Reader, data: Buffer, task: Task) -> Iterator[pa.RecordBatch]:
     """The records of some pieces of a file, read together, with their numbers in the file."""
     pieces, head = task.part.pieces, task.part.head
-    text = b"".join(data[piece.start : piece.end] for piece in pieces)
+    text = b"".join(data[piece.start : piece.end] for group in by_places(data, pieces) for piece in group)
     try:
         batches = list(reader.read(text, task.name, Range(task.part.start, task.part.start + len(text), 1, head)))
     except InputError:  # raised again below, with the place in the file

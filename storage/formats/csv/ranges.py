@@ -11,6 +11,7 @@ from typing import Generic, TypeAlias
 
 from changelog.lazy_imports import np
 from storage.files.errors import Buffer, InputError
+from storage.files.local import by_parts
 from storage.formats import limits
 from storage.formats.base import CHUNK_BYTES, Range, Scanned, T
 from storage.formats.byte_places import count_of
@@ -35,7 +36,7 @@ class _Scan(Generic[T]):
     """A file that is scanned in pieces.
 
     Args:
-        view: its bytes
+        data: its bytes
         start: where its records begin
         dialect: its delimiter and quote
         name: how messages call it
@@ -43,12 +44,17 @@ class _Scan(Generic[T]):
         quoted: called with each piece of another file and its line ends outside quotes
     """
 
-    view: Bytes
+    data: Buffer
     start: int
     dialect: Dialect
     name: str
     plain: Callable[[Bound], T]
     quoted: Callable[[Bound, Positions], T]
+
+    @property
+    def view(self) -> Bytes:
+        """Its bytes as numbers."""
+        return as_bytes(self.data)
 
     def pieces(self, target: int) -> Iterator[T]:
         """The results for the pieces of about `target` bytes, in order. Raises InputError."""
@@ -56,7 +62,7 @@ class _Scan(Generic[T]):
         starts = [start, *(_after_quotes(view, self.dialect, at) for at in range(start + target, len(view), target))]
         bounds = list(pairwise(sorted({*starts, len(view)})))
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            quotes = list(pool.map(lambda bound: count_of(view[slice(*bound)], self.dialect.quote), bounds))
+            quotes = list(by_parts(self.data, pool.map(lambda bound: count_of(view[slice(*bound)], self.dialect.quote), bounds), target))
             yield from self._with_quotes(bounds, quotes, pool) if any(quotes) else pool.map(self.plain, bounds)
 
     def _with_quotes(self, bounds: Sequence[Bound], counts: Sequence[int], pool: Executor) -> Iterator[T]:
@@ -85,7 +91,7 @@ def ranges_of(options: CsvReadOptions, data: Buffer, name: str, target: int) -> 
         return [Range(0, len(data))]
     header = header_of(options, data, name)
     view, dialect = as_bytes(data), Dialect.of(options)
-    scan = _Scan(view, header.end, dialect, name, lambda bound: _plain(view, *bound), lambda _, lines: _outside_quotes(view, lines))
+    scan = _Scan(data, header.end, dialect, name, lambda bound: _plain(view, *bound), lambda _, lines: _outside_quotes(view, lines))
     pieces = list(scan.pieces(target))
     parts = _joined(pieces, header, len(data), has_header=options.has_header)
     long = next((part.start for part in parts if part.end - part.start > target + limits.RECORD_BYTES), None)
@@ -107,7 +113,7 @@ def scan_records(options: CsvReadOptions, data: Buffer, name: str, look: Callabl
     def plain(bound: Bound) -> T:
         return quoted(bound, line_ends(view[slice(*bound)]) + bound[0])
 
-    return Scanned(header.text, header.end, _Scan(view, header.end, dialect, name, plain, quoted).pieces(CHUNK_BYTES // 2))
+    return Scanned(header.text, header.end, _Scan(data, header.end, dialect, name, plain, quoted).pieces(CHUNK_BYTES // 2))
 
 
 def starts_within(options: CsvReadOptions, data: Buffer, start: int, end: int) -> Positions:

@@ -383,7 +383,7 @@ def test_known_chunks_are_passed_over(kind: str, lines: list[tuple[int, str]], c
             read = [row for batch in read_task(reader, Task(file, "file", part)) for row in batch.to_pylist()]
             assert read == whole[found.rows[number] - 1 : found.rows[number + 1] - 1]
         some = content_chunks.np.arange(1, len(lines) + 1)[:: 1 + len(lines) % 3]
-        parts = found.reading(some, lambda chunk: bounds_of(reader, data, found, chunk), 20)
+        parts = found.reading(some, {chunk: bounds_of(reader, data, found, chunk) for chunk in found.with_records(some)}, 20)
         read = [row for part in parts for batch in read_task(reader, Task(file, "file", part)) for row in batch.to_pylist()]
         assert read == [whole[number - 1] for number in some.tolist()]
         assert was.hashes is not None
