@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from math import isfinite
 from typing import Any, Self
 
 import orjson
@@ -44,7 +45,7 @@ class WrittenFloat(float):
 
 def _decimal(value: Any) -> orjson.Fragment | float:
     if isinstance(value, WrittenFloat):
-        return float(value)
+        return float(value) if isfinite(value) else orjson.Fragment("1e999" if value > 0 else "-1e999")
     if isinstance(value, Decimal):
         return orjson.Fragment(f"{value:f}{DECIMAL_MARK}")
     raise TypeError(f"{type(value).__name__} is no JSON")

@@ -17,6 +17,8 @@ from storage.values.types import base_type
 
 _INEXACT: Final = re.compile(rb"[0-9][.eE][0-9+-]|[0-9]{19}")
 """Matches a text with a number that orjson may read as a float."""
+_TOO_GREAT: Final = "number is infinity"
+"""In the error of orjson for a number that no float holds, which is JSON all the same."""
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 """The ints that orjson reads as such."""
 
@@ -30,11 +32,25 @@ def parser_of(plan: ReadPlan) -> Parser:
 
 def parsed_exactly(text: bytes) -> Any:
     """The value of a JSON text, its floats as `WrittenFloat`. Raises orjson.JSONDecodeError."""
-    value = orjson.loads(text)
-    if _INEXACT.search(text) is None:
-        return value
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError as wrong:
+        if _TOO_GREAT not in wrong.msg:
+            raise
+        try:
+            return _with_digits(text)
+        except ValueError:
+            raise wrong from None
+    return value if _INEXACT.search(text) is None else _with_digits(text)
+
+
+def _with_digits(text: bytes) -> Any:
     decoded = text.decode()
-    return with_room(lambda: json.loads(decoded, parse_float=WrittenFloat, parse_int=_int))
+    return with_room(lambda: json.loads(decoded, parse_float=WrittenFloat, parse_int=_int, parse_constant=_refuse))
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _int(text: str) -> int | float:

@@ -96,18 +96,26 @@ def read(text: str, **options: str) -> list[dict[str, object]]:
     return [row for batch in reader.read(text.encode(), "f") for row in batch.to_pylist()]
 
 
-PRICES = ["2.50", "12345678901234567.89", "100.00", "2.50", "0.00", "7.00", "1.00", "3.10", None, None, None, None, None, "0.10"]
-"""The values of the column for `NUMBERS`, but for the last one, which is no JSON number of any reader."""
+PRICES = ["2.50", "12345678901234567.89", "100.00", "2.50", "0.00", "7.00", "1.00", "3.10", None, None, None, None, None, "0.10", None]
+"""The values of the column for `NUMBERS`."""
 
 
 @pytest.mark.parametrize("form", ["ndjson", "array"])
 def test_json_numbers_are_read_by_their_digits(form: str) -> None:
-    lines = [f'{{"price":{number},"f":1.50,"a":{{"x":2.50}}}}' for number in NUMBERS[:-1]]
+    lines = [f'{{"price":{number},"f":1.50,"a":{{"x":2.50}}}}' for number in NUMBERS]
     rows = read("\n".join(lines) + "\n" if form == "ndjson" else f"[{','.join(lines)}]", format=form)
     good = [(None if row["price"] is None else f"{row['price']:f}", row["f"], row["a"]) for row in rows if row[ERROR] is None]
     rejected = [json.loads(str(row[ERROR]))["fields"]["price"] for row in rows if row[ERROR] is not None]
-    assert good == [(price, 1.5, '{"x":2.5}') for price, number in zip(PRICES, NUMBERS, strict=False) if price is not None or number == "null"]
-    assert rejected == ["2.567", "x", "[1]", "99999999999999999999"]
+    assert good == [(price, 1.5, '{"x":2.5}') for price, number in zip(PRICES, NUMBERS, strict=True) if price is not None or number == "null"]
+    assert rejected == ["2.567", "x", "[1]", "99999999999999999999", "1E400"]
+
+
+def test_a_number_that_no_float_holds_is_one_of_its_digits_and_infinite_elsewhere() -> None:
+    whole, beyond = f"1{'0' * 400}E-400", "-1e999999999999"
+    rows = read(f'{{"price":{whole},"f":1,"a":{beyond}}}\n{{"price":{beyond},"f":2,"a":[1e400]}}\n{{"price":1e400,"f":NaN,"a":1}}\n', format="ndjson")
+    assert [(row["price"], row["a"]) for row in rows[:1]] == [(Decimal("1.00"), "-1e999")]
+    found = [json.loads(str(row[ERROR])) for row in rows[1:]]
+    assert [(one["category"], one.get("fields", {}).get("price")) for one in found] == [("type_coercion_failure", beyond), ("malformed_record", None)]
 
 
 @examples(60, least=15)
