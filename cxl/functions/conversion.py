@@ -89,7 +89,7 @@ def _int_column(site: Site) -> Any:
         inside = (site.receiver >= site.f.lit(-_INT_LIMIT)) & (site.receiver < site.f.lit(_INT_LIMIT))
         return site.f.when(inside, site.receiver.try_cast("bigint"))
     if site.kind is Kind.DECIMAL:
-        return site.receiver.try_cast("bigint")
+        return decimal_columns.not_null(site.f, site.receiver.try_cast("bigint"))
     return site.receiver.cast("bigint") if site.kind in (Kind.INT, Kind.BOOL) else site.f.lit(None).cast("bigint")
 
 

@@ -64,9 +64,19 @@ class Number:
         type_ = _named(MOST_DIGITS, scale)
         return self.value.cast(type_) if self.whole_digits + scale <= MOST_DIGITS else self.value.try_cast(type_)
 
+    def fitted(self, scale: int) -> Any:
+        """Return the same for a comparison of any kind. Sail compares the number itself with a literal in the place of a bare cast of it, also where the cast is null."""
+        found = self.at_scale(scale)
+        return found if self.always_fits(scale) else not_null(self.f, found)
+
     def always_fits(self, scale: int) -> bool:
         """Whether every value fits at a scale."""
         return scale == self.scale or self.whole_digits + scale <= MOST_DIGITS
+
+
+def not_null(f: Any, cast: Any) -> Any:
+    """Return a cast that may be null or lose digits, in a form that Sail does not take apart beside a literal."""
+    return f.when(cast.isNotNull(), cast)
 
 
 def _named(precision: int, scale: int) -> str:
@@ -207,7 +217,7 @@ def rounded(number: Number, scale: int) -> Any:
     """
     f = number.f
     if scale >= number.scale:
-        return number.at_scale(scale)
+        return number.fitted(scale)
     lost, whole = number.scale - scale, _WIDEST - 1 - number.scale
     if whole < 1:
         return None
@@ -225,6 +235,6 @@ def rounded(number: Number, scale: int) -> Any:
 def exactly(number: Number, scale: int) -> Any:
     """Return the number at a scale; null where digits other than zero would be lost or it does not fit."""
     if scale >= number.scale:
-        return number.at_scale(scale)
+        return number.fitted(scale)
     found = number.value.try_cast(_named(MOST_DIGITS, scale))
     return number.f.when(found.try_cast(_named(MOST_DIGITS, number.scale)) == number.value, found)

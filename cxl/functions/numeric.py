@@ -196,8 +196,8 @@ def _columns_alike(site: Site) -> tuple[list[Any], bool]:
 
 
 def _less(site: Site, left: Any, right: Any, is_float: bool) -> Any:
-    """`<` of IEEE 754. Spark takes NaN for the greatest number."""
-    return (left < right) & ~site.f.isnan(right) if is_float else left < right
+    """`<` of IEEE 754. Engines take NaN for the greatest number, and Sail one with a sign for the least."""
+    return (left < right) & ~site.f.isnan(right) & ~site.f.isnan(left) if is_float else left < right
 
 
 def _no_null(site: Site, columns: list[Any], value: Any) -> Any:

@@ -91,7 +91,7 @@ def comparison(op: str, left: Lowered, right: Lowered, type_: Type) -> Lowered:
 
 def _less(left: Lowered, right: Lowered, or_equal: bool) -> Column:
     found = left.value <= right.value if or_equal else left.value < right.value
-    return _unless_nan(_unless_nan(found, right, left), left, right) if or_equal else _unless_nan(found, right, left)
+    return _unless_nan(_unless_nan(found, right, left), left, right)  # a NaN with a sign is the least number to Sail, one without the greatest
 
 
 def _equal(left: Lowered, right: Lowered) -> Column:

@@ -176,6 +176,27 @@ def test_decimals_and_literals_give_the_same(type_: str) -> None:
     assert not found, "\n".join(map(str, found[:6]))
 
 
+COMPUTED = [*(f"r.try_{kind}()" for kind in ("int", "float", "bool", "date", "datetime")), *(f"r.try_decimal({scale})" for scale in (0, 2, 12, 20, 38)), "r.to_string()", "r.round()", "r.round(1)", "r.floor()",
+            "r.abs()", "-r", "r * 2", "r + 1", "r / 2", "r % 2", "r - r", "(-r).min(1)", "(-r).clamp(-1, 1)", "r.length()", "r.year()", "r.add_days(1)", "r.trim()", "r ?? 0d"]  # fmt: skip
+CONSTANTS = ["0", "5", "-7", "0.0", "2.5", '""', '"2024-03-15"', "#2024-02-29#", "0d", "2.50d", "-0.005d", "true"]
+
+
+@pytest.mark.parametrize("type_", [*(type_ for type_ in VALUES if type_ not in ("array", "map")), "decimal(38,0)", "decimal(38,20)"])
+def test_what_is_computed_compares_with_constants_alike(type_: str) -> None:
+    """An engine that takes a cast away from one side of a comparison must see what the cast does."""
+    values = [*{**VALUES, **EXACT}[type_], *([Decimal("5.50"), Decimal("-7.01")] if type_ == "decimal(38,2)" else [])]
+    pairs = [(one, sign, other) for computed in COMPUTED for constant in CONSTANTS for sign in ("==", "<") for one, other in ((computed, constant), (constant, computed))]
+    texts = [f"{one} {sign} {other}" for one, sign, other in pairs if not findings_of(f"emit x = {one} {sign} {other}", Target(schema=Schema.of({"r": type_})))]
+    programs = ["\n".join(f"emit x{at} = {text}" for at, text in enumerate(texts[start : start + 40])) for start in range(0, len(texts), 40)]
+    found = disagreements([case(text, {"r": type_}, [{"r": value} for value in values]) for text in programs])
+    assert not found, "\n".join(map(str, found[:3]))
+
+
+@pytest.mark.parametrize("expression", ["k.try_int() == 5", "k.to_int() == 5", "5 == k.try_int()", "not (k.to_int() != 5)"])
+def test_a_decimal_without_its_fraction_is_compared_as_such(expression: str) -> None:
+    assert answers(f"emit x = {expression}", {"k": "decimal(38,2)"}, [{"k": Decimal("5.50")}, {"k": Decimal("-5.50")}]) == [[{"x": True}], [{"x": False}]]
+
+
 @pytest.mark.parametrize("type_", ["string", "date", "date_time", "bool"])
 def test_comparisons_give_the_same(type_: str) -> None:
     records = [{"l": a, "r": b} for a, b in product([*VALUES[type_][:12], None], repeat=2)]
