@@ -175,6 +175,11 @@ class Memory:
         live = fold(self.rows(self.own)).without(EPOCH)
         return live if keys is None else live.semi_join(keys.on_driver(), on)
 
+    @property
+    def may_have_rejects(self) -> bool:
+        """Whether the operator had rejects before this step."""
+        return self.own is not None and "_error" in self.own.column_names and self.own.column("_error").null_count < self.own.num_rows
+
     def own_state(self, keys: Rows | None = None) -> Rows | None:
         """The latest state of each key before this step."""
         if self.states is None:

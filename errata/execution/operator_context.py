@@ -93,6 +93,11 @@ class NodeContext:
             return run.tables.live(run.engine, self.node, run.values, run.epoch - 1).without("_epoch")
         return run.tables.live_with(run.engine, self.node, keys, on, run.epoch - 1).without("_epoch")
 
+    @property
+    def may_have_rejects(self) -> bool:
+        """Whether the node may have rejects from before this run."""
+        return self.run.tables.changelog(self.node).statistics.rejected_rows() != 0
+
     def own_state(self, keys: Rows | None = None) -> Rows | None:
         """The node's states before this run."""
         return self.run.tables.latest_state(self.run.engine, self.node.name, self.run.epoch - 1, keys)

@@ -306,7 +306,8 @@ class Aggregate(Keyed):
         if context.first:
             return Delta.insertion(rows)
         own = change.column("_key")
-        prior = context.live_own(context.rows(pa.table({"_key": pa.chunked_array([*own.chunks, *reject_keys(own).chunks], pa.binary())})), "_key")
+        wanted = [*own.chunks, *(reject_keys(own).chunks if context.may_have_rejects else ())]
+        prior = context.live_own(context.rows(pa.table({"_key": pa.chunked_array(wanted, pa.binary())})), "_key")
         return Delta.between(prior.on_driver().where(FROM_STATES), rows)
 
     def _merged(self, context: OperatorContext, change: Rows, accumulators: Sequence[Accumulator]) -> Rows:

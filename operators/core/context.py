@@ -61,6 +61,10 @@ class OperatorContext(Protocol):
             on: The column.
         """
 
+    @property
+    def may_have_rejects(self) -> bool:
+        """Whether the operator may have rejects from before this run."""
+
     def own_state(self, keys: Rows | None = None) -> Rows | None:
         """The latest state of each key before this run; None where there is none.
 
