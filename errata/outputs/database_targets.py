@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from cxl.types.types import type_name
 from errata.core.failures import StorageFailed
@@ -19,7 +19,7 @@ from errata.state.source_files import files_before, undeclared
 from operators.output.operator import Output
 from storage.errors import ConnectionFault
 from storage.sql.connections import Connection
-from storage.sql.errors import CannotHold, DatabaseError
+from storage.sql.errors import CannotHold, DatabaseError, Trouble
 from storage.sql.names import TableName
 from storage.sql.tables import CONTROL, KEY, Column, Shape, Standing, dialect_of, look
 from storage.state.entry import Entry
@@ -28,6 +28,11 @@ CHAINS = "chains"
 """The member of an entry's counters with the chains that full refreshes replaced."""
 REPLACES = "replaces"
 """The ledger's mark of a table of somebody else that an epoch was allowed to replace. Until it is replaced, later runs are allowed too."""
+
+_HELP: Final[Mapping[Trouble, str]] = {
+    "key": "shorten the value in CXL, name other columns in primary_key, or leave _key out with key_column: none", "character": "replace the character in CXL, or take a database with the encoding UTF8",
+}  # fmt: skip
+"""What helps where the database refuses rows."""
 
 
 def database_outputs(plan: Plan) -> list[Node]:
@@ -258,8 +263,7 @@ def failing(looked: Looked, epoch: int, *, restoring: bool) -> Iterator[None]:
         yield
     except DatabaseError as error:
         redacted = f"E613: output '{output}': {database_text(error, looked.table.shown)}: {status}"
-        help_text = "shorten the value in CXL, name other columns in primary_key, or leave _key out with key_column: none" if error.trouble == "key" else ""
-        raise StorageFailed(f"E613: output '{output}': {error}: {status}", help=help_text, again=error.trouble in ("unreachable", "moment", "busy"), redacted=redacted) from None
+        raise StorageFailed(f"E613: output '{output}': {error}: {status}", help=_HELP.get(error.trouble, ""), again=error.trouble in ("unreachable", "moment", "busy"), redacted=redacted) from None
     except CannotHold as error:
         raise StorageFailed(f"{error.code}: output '{output}': {error.message}: {status}", help=error.help) from None
     except ConnectionFault as fault:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from storage.errors import OutsideError
 
-Trouble = Literal["unreachable", "password", "moment", "refused", "unique", "constraint", "key", "busy"]
+Trouble = Literal["unreachable", "password", "moment", "refused", "unique", "constraint", "key", "character", "busy"]
 """The kind of failure.
 
 * `unreachable`: there is no answer; another try may have one
@@ -16,6 +16,7 @@ Trouble = Literal["unreachable", "password", "moment", "refused", "unique", "con
 * `unique`: a key or a unique index has the values already
 * `constraint`: another constraint, or a trigger
 * `key`: a value is too long for an index
+* `character`: the encoding of the database lacks a character
 * `busy`: another process holds the database
 """
 

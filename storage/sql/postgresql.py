@@ -31,6 +31,7 @@ _ORDERS: Final = {
     **dict.fromkeys(("text", "character varying", "name"), Ordered("text", "text")), **dict.fromkeys(("character", "bpchar"), Ordered("text", "bpchar")), "uuid": Ordered("text", "uuid"),
 }  # fmt: skip
 _SQLSTATE = re.compile(r"SQLSTATE:? ?([0-9A-Z]{5})")
+_STATES: Final[Mapping[str, Trouble]] = {"23505": "unique", "55P03": "busy", "22P05": "character"}
 _PASSWORD = ("password authentication failed", "no password supplied", "no pg_hba.conf entry")
 _LOST = ("server closed the connection", "connection to server was lost", "no connection to the server", "SSL connection has been closed", "could not receive data", "could not send data")
 
@@ -52,7 +53,7 @@ class Server:
         extra = {name: value for name, value in settings(connection).items() if name not in given}
         with translating(connection, connecting=True):
             self._database = driver.connect(address.url(extra), autocommit=True)
-        for statement in ("SET timezone = 'UTC'", "SET datestyle = 'ISO'", "SET intervalstyle = 'postgres'", "SET extra_float_digits = 1", "SET bytea_output = 'hex'"):
+        for statement in ("SET client_encoding = 'UTF8'", "SET timezone = 'UTC'", "SET datestyle = 'ISO'", "SET intervalstyle = 'postgres'", "SET extra_float_digits = 1", "SET bytea_output = 'hex'"):
             self.execute(statement)
         if connection.statement_timeout is not None:
             self.execute(f"SET statement_timeout = {round(connection.statement_timeout * 1000)}")
@@ -123,10 +124,8 @@ def _trouble(state: str, text: str, *, connecting: bool) -> Trouble:
     if connecting:
         refused = state.startswith("28") or any(sign in text for sign in _PASSWORD)
         return "password" if refused else "refused" if state.startswith("3D") or "does not exist" in text else "unreachable"
-    if state == "23505":
-        return "unique"
-    if state == "55P03":
-        return "busy"
+    if state in _STATES:
+        return _STATES[state]
     if state == "54000" and "index row" in text:
         return "key"
     lost = state[:2] in ("08", "40", "57", "72") or any(sign in text for sign in _LOST)

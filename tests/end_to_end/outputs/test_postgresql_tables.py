@@ -156,6 +156,31 @@ def test_a_key_that_is_too_long_for_an_index(config: str, tmp_path: Path) -> Non
     assert tables.stored(database) == Counter([*tables.FIRST[:2], (3, "short", 30)])
 
 
+def test_a_database_with_another_encoding(tmp_path: Path) -> None:
+    """Texts go to it and come from it as what they are; a character that it lacks is refused."""
+    folder, database = tables.made(KIND, tmp_path)
+    with connected(postgres(), "postgres") as cursor:
+        cursor.execute(f"CREATE DATABASE {database.name}_latin ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'")
+    latin = Database(KIND, tmp_path, f"{database.name}_latin")
+    folder.write("errata.toml", latin.toml)
+    tables.lay(folder, [(1, "é", 1)])
+    folder.run()
+    assert latin.ask("SELECT length(region), ascii(region) FROM report") == [(1, 0xE9)]
+    back = Folder(tmp_path / "back")
+    source = "{name: s, type: sql, connection: shop, table: report, merge: {strategy: snapshot, primary_key: [id]}, schema: [{name: id, type: int}, {name: region, type: string}], on_unmapped: drop}"
+    back.write("pipeline.yaml", f"pipeline: {{name: back}}\nnodes:\n  - {{type: source, name: s, config: {source}}}\n  - {{type: output, name: o, input: s, config: {{name: o, type: csv, path: o.csv}}}}\n")
+    back.write("errata.toml", latin.toml.replace("file:password", "file:../password"))
+    back.run()
+    assert back.rows("o.csv") == [{"id": "1", "region": "é"}]
+    tables.lay(folder, [(1, "ж", 1)])
+    with pytest.raises(StorageFailed, match=r"E613.*has no equivalent in encoding .LATIN1.*still holds epoch 1") as failure:
+        folder.run()
+    assert "replace the character" in failure.value.help
+    tables.lay(folder, [(1, "ü", 1)])
+    folder.run()
+    assert latin.ask("SELECT ascii(region) FROM report") == [(0xFC,)]
+
+
 def test_equal_rows_of_several_partitions(tmp_path: Path) -> None:
     """Rows of two partitions may have one place: the partition tells them apart."""
     folder, database = tables.made(KIND, tmp_path, "key_column: none, if_exists: overwrite")
