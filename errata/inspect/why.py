@@ -7,7 +7,10 @@ records, and its changelog has their corrections.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from changelog.columns import column
@@ -15,6 +18,7 @@ from changelog.lazy_imports import F, pl
 from changelog.ops import SYMBOLS, Op
 from changelog.rows import Rows, is_null
 from cxl.types.types import STRING, Kind, Type
+from cxl.values.dynamic import MARK, canonical
 from errata.core.diagnostics import did_you_mean
 from errata.core.failures import Usage
 from errata.inspect.corrections import applied_to, marks_of
@@ -26,7 +30,7 @@ from errata.rollback.record_locations import Places, SourceState
 from errata.state.committed_node import CommittedNode
 from errata.state.node_tables import Tables, qualify_input, visible_rows
 from operators.core.provenance import ASKER
-from operators.core.row_type import physical_type
+from operators.core.row_type import by_value, physical_type
 from operators.core.run_values import RunValues
 from storage.values.decimals import DIGITS, DecimalType, plain_digits, unscaled, value_at
 from storage.values.python_rows import dictionaries
@@ -97,11 +101,23 @@ def value_is(value: Column, type_: Type, text: str) -> Column:
     """Whether a column has the value that a text says; empty text is null or empty. A text among dynamic values may be given without its quotes."""
     kind = physical_type(type_)
     if type_.is_dynamic:
-        return F.coalesce(value.isin(text, json.dumps(text, ensure_ascii=False)), F.lit(not text))
+        same = value.isin(text, json.dumps(text, ensure_ascii=False))
+        if _NUMBER.fullmatch(text):
+            same = same | (by_value(value, replace(type_, holds_decimals=True)) == _among_decimals(text))
+        return F.coalesce(same, F.lit(not text))
     if not text:
         return value.isNull() | (value.cast("string") == "")
     given = _decimal(text, type_.scale) if type_.kind is Kind.DECIMAL else F.lit(text).try_cast(kind)
     return F.coalesce(F.isnan(value) & F.isnan(given) | (value == given) if kind == "double" else value == given, F.lit(False))
+
+
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+
+
+def _among_decimals(text: str) -> str:
+    """A number as `by_value` spells it in a column that holds Decimals."""
+    spelled = str(canonical(Decimal(text)))
+    return spelled if spelled.endswith(MARK) else f"{spelled}{MARK}"
 
 
 def _decimal(text: str, scale: int) -> Column:

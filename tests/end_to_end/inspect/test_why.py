@@ -176,3 +176,17 @@ def test_a_dynamic_value_is_named_as_it_is_shown(text: str, expected: list[int],
     if len(expected) == 1:
         folder.load().correct(Correction("s", {"k": text}, {"n": "9"}, "wrong"), RunOptions(engine=EngineOptions("sail")))
         assert [row["n"] for row in folder.load().show("s")].count(9) == 1
+
+
+@pytest.mark.parametrize(("text", "expected"), [("2.20", [1, 2]), ("2.2", [1, 2]), ("7", [3, 4]), ("7.00", [3, 4]), ("2.200001", []), ("-0", [5])])
+def test_a_decimal_among_dynamic_values_is_named_by_its_value(text: str, expected: list[int], tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    source = "{type: source, name: s, config: {name: s, type: csv, path: s.csv, schema: [{name: n, type: int}, {name: p, type: decimal, scale: 2}, {name: i, type: int}]}}"
+    folder.write("pipeline.yaml", f'pipeline: {{name: held}}\nnodes:\n  - {source}\n  - {{type: transform, name: t, input: s, config: {{cxl: "emit v = if i.is_null() then [p, p.try_decimal(1)][n % 2] else [i][0]"}}}}\n')
+    folder.write("s.csv", "n,p,i\n1,2.20,\n2,2.20,\n3,7,\n4,,7\n5,0,\n")
+    folder.run()
+    if expected:
+        assert sorted(found["data"]["n"] for found in folder.load().why("t", {"v": text})) == expected
+    else:
+        with pytest.raises(Usage, match="no live row"):
+            list(folder.load().why("t", {"v": text}))
