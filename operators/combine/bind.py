@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from cxl import Program
 from cxl.syntax import ast
-from cxl.types.types import ARRAY, OpenSchema, Schema
+from cxl.types.types import ARRAY, OpenSchema, Schema, Type
 from operators.combine.config import CombineConfig
 from operators.combine.join_plan import Chain, make_chain, unplaced
 from operators.combine.operator import Combine, Logic
@@ -40,7 +41,7 @@ def bind(spec: NodeSpec, binding: Binding) -> Combine | None:
     good.append(_good_chain(spec, chain, where, binding, driven=driver in qualifiers))
     if not all(good) or (body is None and config.match != "collect"):
         return None
-    data = _data(body, chain, binding.inputs, qualifiers.index(driver))
+    data = _data(body, chain, dict(zip(qualifiers, binding.inputs, strict=True)), driver)
     return Combine(spec, binding.inputs, Logic(where, body, chain, data))
 
 
@@ -109,10 +110,15 @@ def _good_chain(spec: NodeSpec, chain: Chain, where: Program, binding: Binding, 
     return True
 
 
-def _data(body: Program | None, chain: Chain, inputs: Sequence[RowType], driver: int) -> Schema:
-    """The output's columns: what the body emits, or the driver's columns and an array for each build."""
+def _data(body: Program | None, chain: Chain, inputs: Mapping[str, RowType], driver: str) -> Schema:
+    """The output's columns: what the body emits, or the driver's columns and an array of rows for each build."""
     if body is None:
-        return inputs[driver].data.with_fields({step.build: ARRAY for step in chain.steps})
+        return inputs[driver].data.with_fields({step.build: _array_of(inputs[step.build]) for step in chain.steps})
     whole = any(isinstance(one, ast.EmitAll) for one in body.syntax.statements)
-    unknown = whole and any(isinstance(row.data, OpenSchema) for row in inputs)
+    unknown = whole and any(isinstance(row.data, OpenSchema) for row in inputs.values())
     return OpenSchema(body.output.items()) if unknown else body.output
+
+
+def _array_of(row: RowType) -> Type:
+    """The type of an array of rows."""
+    return replace(ARRAY, holds_decimals=any(type_.may_be_decimal for type_ in row.data.values()))
