@@ -18,7 +18,7 @@ from changelog.lazy_imports import F, pl
 from changelog.ops import SYMBOLS, Op
 from changelog.rows import Rows, is_null
 from cxl.types.types import STRING, Kind, Type
-from cxl.values.dynamic import MARK, canonical
+from cxl.values.dynamic import canonical
 from errata.core.diagnostics import did_you_mean
 from errata.core.failures import Usage
 from errata.inspect.corrections import applied_to, marks_of
@@ -116,8 +116,7 @@ _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 def _among_decimals(text: str) -> str:
     """A number as `by_value` spells it in a column that holds Decimals."""
-    spelled = str(canonical(Decimal(text)))
-    return spelled if spelled.endswith(MARK) else f"{spelled}{MARK}"
+    return str(canonical(Decimal(text)))
 
 
 def _decimal(text: str, scale: int) -> Column:

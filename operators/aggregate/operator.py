@@ -13,7 +13,7 @@ from changelog.exact.ranges import value_ranges
 from changelog.exact.rounding import with_totals
 from changelog.frames import any_of, mapped, united
 from changelog.keys.spark import key_column
-from changelog.lazy_imports import F, pa
+from changelog.lazy_imports import F, Window, pa
 from changelog.ops import weight
 from changelog.rows import Rows, begins, is_null
 from changelog.spark_algebra import as_appends
@@ -33,7 +33,7 @@ from operators.core.evaluate import FINALIZE, Evaluated, as_it_is, as_new, error
 from operators.core.following import outweighs
 from operators.core.operator import SHARED, Keyed, compared, shared_number
 from operators.core.provenance import of_lookup
-from operators.core.row_type import CK, OWN_HIDDEN, KeyShape, RowType, by_value, is_inexact, key_parts, key_types
+from operators.core.row_type import CK, OWN_HIDDEN, KeyShape, RowType, by_value, is_inexact, key_parts, key_types, may_have_many_spellings
 from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
 
@@ -63,6 +63,8 @@ class Aggregate(Keyed):
         fingerprint |= {"rejects": 2}  # a state whose rejected records may have the keys of groups is made anew
         if config.time_window is None and any(map(best_values, program.calls)) and all(map(retractable, program.calls)):
             fingerprint |= {"best_values": 1}  # a state without them is made anew
+        self.many_spellings = any(map(may_have_many_spellings, groups.values()))
+        fingerprint |= {"spelling": 1} if self.many_spellings else {}
         shape = KeyShape("group", spec.name, tuple(chain.from_iterable(map(key_types, groups.values()))))
         super().__init__(spec.name, (row,), RowType(data, ("_lookup", "_error"), key=shape, sorted_by=tuple(config.group_by)), fingerprint)
         self.program = program
@@ -101,7 +103,7 @@ class Aggregate(Keyed):
     def accumulators(self) -> list[Accumulator] | None:
         """One accumulator a call, None where some call needs the rows, as sums do that met values beyond their limbs."""
         found = [retractable(use) for use in self.program.calls]
-        return None if self.wide_sums or any(one is None for one in found) else [one for one in found if one is not None]
+        return None if self.wide_sums or self.many_spellings or any(one is None for one in found) else [one for one in found if one is not None]
 
     @property
     def explain_class(self) -> str:  # type: ignore[override]  # decided by the functions
@@ -183,7 +185,7 @@ class Aggregate(Keyed):
     def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
         """One row a group, and a reject for each record whose arguments fail."""
         before = self._arguments(as_appends(frames[0], "recompute"), values)
-        rows = grouped(before.good, list(self.groups), self.program.calls, wide=bool(self.wide_sums), settle=values.settle)
+        rows = grouped(self._in_one_spelling(before.good), list(self.groups), self.program.calls, wide=bool(self.wide_sums), settle=values.settle)
         return self._with_rejects(self._finished(rows, [*self.groups], values), before.bad)
 
     def answer(self, context: OperatorContext) -> Delta:
@@ -217,9 +219,24 @@ class Aggregate(Keyed):
 
     def _arguments(self, frame: DataFrame, values: RunValues) -> Evaluated:
         assert self.program.before is not None  # programs of mode aggregate have it
-        numbers = {name: by_value(column(name), type_) for name, type_ in self.groups.items() if is_inexact(type_)}
+        inexact = {name: type_ for name, type_ in self.groups.items() if is_inexact(type_) and not may_have_many_spellings(type_)}
+        numbers = {name: by_value(column(name), type_) for name, type_ in inexact.items()}
         done = numbers_only(evaluate(frame, self.program.before, self.inputs[0], self.name, values), self.program.calls, frame, self.name)
         return replace(done, good=done.good.withColumns(numbers)) if numbers else done
+
+    def _in_one_spelling(self, rows: DataFrame, *beside: str) -> DataFrame:
+        """Rows in which equal group values with Decimals are written alike: as the one with the most digits.
+
+        Args:
+            rows: Rows with the group fields.
+            beside: Further columns that rows of a group have in common.
+        """
+        if not self.many_spellings:
+            return rows
+        group = Window.partitionBy(*map(column, beside), *(by_value(column(name), type_) for name, type_ in self.groups.items()))
+        several = [name for name, type_ in self.groups.items() if may_have_many_spellings(type_)]
+        longest = {name: F.first(column(name)).over(group.orderBy(F.length(column(name)).desc(), column(name).desc())) for name in several}
+        return rows.withColumns(longest)
 
     def _change(self, context: OperatorContext, good: DataFrame, accumulators: Sequence[Accumulator], *, whole: bool) -> DataFrame:
         """The terms of op rows in the states of their groups, with lists of best values, or with `BestValues.changes`.

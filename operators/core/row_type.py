@@ -15,7 +15,7 @@ from changelog.columns import TYPES, column
 from changelog.frames import known, typed
 from changelog.lazy_imports import F
 from cxl.types.types import MOST_DIGITS, Kind, OpenSchema, Schema, Type
-from cxl.values.dynamic import MARK, TRAILING_ZEROS, WHOLE_DECIMAL, plain
+from cxl.values.dynamic import TRAILING_ZEROS, WHOLE_DECIMAL, plain
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -112,6 +112,11 @@ def is_inexact(type_: Type) -> bool:
     return type_.kind in LOOSE or type_.kind is Kind.FLOAT or type_.kind in _NESTED
 
 
+def may_have_many_spellings(type_: Type) -> bool:
+    """Return whether equal values of a type may be Decimals of several scales in a JSON text."""
+    return type_.is_dynamic and type_.holds_decimals
+
+
 def is_hashed(type_: Type) -> bool:
     """Return whether equal values of a type have one hash: not those whose bits differ, and not Decimals of several scales."""
     return not is_inexact(type_) and type_.kind is not Kind.DECIMAL
@@ -158,7 +163,7 @@ def values_of_parts(parts: Iterable[Any], types: Iterable[Type]) -> list[Any]:
 def by_value(value: Column, type_: Type) -> Column:
     """A value in one spelling: -0.0 is 0.0, and a number that may be int or float is without `.0` where it is whole, also in an array or a map.
 
-    A Decimal has no zeros at its end. Beside Decimals a whole number is a Decimal too; in an array or a map it is an Int.
+    A Decimal has no zeros at its end, and is an Int where it is whole.
     """
     if type_.kind is Kind.FLOAT:
         return value + F.lit(0.0)
@@ -171,8 +176,6 @@ def by_value(value: Column, type_: Type) -> Column:
         return within
     whole = F.regexp_replace(value, r"\.0$", "")
     alone = F.when(whole == "-0", "0").otherwise(whole)
-    if type_.holds_decimals:
-        alone = F.when(alone.rlike("^-?[0-9]+$"), F.concat(alone, F.lit(MARK))).otherwise(alone)
     if type_.kind is Kind.NUMERIC:
         return alone
     return F.when(value.rlike(r"^[\[{]"), within).otherwise(alone)

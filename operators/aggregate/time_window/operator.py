@@ -214,7 +214,7 @@ class WindowedAggregate(Aggregate):
         before = self._arguments(placed, bounded)
         open_, closed = self._taken(before.good, late=late)
         fields = [START, END, *self.groups]
-        rows = self._finished(grouped(open_, fields, self.program.calls, wide=bool(self.wide_sums), settle=bounded.settle), fields, bounded)
+        rows = self._finished(grouped(self._in_one_spelling(open_, START, END), fields, self.program.calls, wide=bool(self.wide_sums), settle=bounded.settle), fields, bounded)
         without_time = before.good.where(F.col("_event_time").isNull()).transform(self._undated) if undated else None
         too_late = None if closed is None else closed.transform(self._late)
         for rejected in (one for one in (without_time, too_late, before.bad) if one is not None):
