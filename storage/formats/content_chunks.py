@@ -308,12 +308,15 @@ class _Walk:
 
     def _pass(self, number: int) -> int:
         """Pass over known chunks from one number on. Return the number of the first one that is not there."""
-        first, at, sizes = number, self._at, self._sizes
-        while number < len(sizes) and self._is_at(at, number):
-            at, number = at + sizes[number], number + 1
+        first, at, sizes, digests, view, seed = number, self._at, self._sizes, self._digests, self.view, self.seed
+        last, whole = len(sizes) - 1, len(view)
+        while number < last and (end := at + sizes[number]) <= whole and record_hashes.of_chunk(view[at:end], seed) == digests[number]:
+            at, number = end, number + 1
             if at > self._kept:
                 release_pages(self.data)
                 self._kept = at + RESIDENT
+        if number == last and self._is_at(at, number):
+            at, number = at + sizes[number], number + 1
         self._parts.append(_Met(first, number))
         self._at = at
         return number
