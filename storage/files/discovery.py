@@ -31,6 +31,8 @@ from storage.uris import is_object
 
 SortBy: TypeAlias = Literal["name", "created", "modified"]
 _UNITS = {"B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4}
+_TOGETHER = 2000
+"""Characters of the globs that are matched at once, about: RE2 has a limit for what it compiles."""
 _LITERAL = re.compile(r"[^*?\[]*")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _AGES = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -310,6 +312,7 @@ class _Pattern(Protocol):
     """A compiled pattern."""
 
     def search(self, text: bytes) -> object: ...
+    def fullmatch(self, text: bytes) -> object: ...
 
 
 def pattern_of(pattern: str) -> _Pattern:
@@ -340,7 +343,8 @@ def _below(root: str, folder: str, *, recursive: bool) -> Iterator[tuple[str, bo
 
 def _globbed(pattern: str, root: str) -> Iterator[tuple[str, bool]]:
     """The names that a glob matches, and whether each is a link. Only the folder before the first special character is read."""
-    steps = [step for step in pattern.split("/") if step != "."]
+    *folders, last = pattern.split("/")
+    steps = [*(step for step in folders if step not in ("", ".")), *([last] if last != "." else [])]
     plain = [step for step, _ in zip(steps[:-1], _until_special(steps), strict=False)]
     folder = "/".join(plain)
     match = _matcher(["/".join(steps)])
@@ -357,6 +361,26 @@ def _until_special(steps: Sequence[str]) -> Iterator[str]:
 
 def _matcher(patterns: Iterable[str]) -> Callable[[str], object]:
     """A function that returns whether a whole name matches one of some globs. Raises PathRefused for an invalid one."""
+    groups: dict[int, list[str]] = {}
+    tests: list[Callable[[bytes], object]] = []
+    length = 0
+    for pattern in patterns:
+        if len(pattern) > _TOGETHER:
+            tests.append(_expression(pattern))
+        else:
+            length += len(pattern)
+            groups.setdefault(length // _TOGETHER, []).append(pattern)
+    tests += map(_together, groups.values())
+
+    def match(name: str) -> bool:
+        text = _utf8(name)
+        return any(test(text) for test in tests)
+
+    return match
+
+
+def _together(patterns: Iterable[str]) -> Callable[[bytes], object]:
+    """Some globs, matched at once."""
     options = re2.Options()
     options.log_errors = False
     globs = re2.Set.FullMatchSet(options)
@@ -364,9 +388,21 @@ def _matcher(patterns: Iterable[str]) -> Callable[[str], object]:
         try:
             globs.Add(_translated(pattern))
         except re2.error:
-            raise PathRefused(f"glob '{pattern}' cannot be read: in a class such as [a-c] the first character comes before the last") from None
+            raise _unreadable(pattern) from None
     globs.Compile()
-    return lambda name: globs.Match(_utf8(name))
+    return globs.Match  # type: ignore[no-any-return]  # re2 has no types
+
+
+def _expression(pattern: str) -> Callable[[bytes], object]:
+    """A glob, matched alone."""
+    try:
+        return pattern_of(_translated(pattern)).fullmatch
+    except PathRefused:
+        raise _unreadable(pattern) from None
+
+
+def _unreadable(pattern: str) -> PathRefused:
+    return PathRefused(f"glob '{pattern}' cannot be read: in a class such as [a-c] the first character comes before the last, or it is too long")
 
 
 def _utf8(name: str) -> bytes:

@@ -1,6 +1,7 @@
 """Salted hashes of the contents of files: whether a file has the content that it had.
 
-They are XXH3 of 128 bits, computed as quickly as a file is read. Nobody who writes a file knows the salt, so nobody can write another content of the same hash.
+They are XXH3 of 128 bits, computed as quickly as a file is read. By chance no two contents have one hash. Against somebody who writes both versions of a file
+this does not hold: of random salts one in a hundred gives two contents made for it the same hash.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import secrets
 from typing import Final
 
+from blake3 import blake3
 from xxhash import xxh3_128
 
 from storage.files.stores import store_of
@@ -16,6 +18,8 @@ from storage.stores.places import Place
 _SALT: Final = 16
 """Hexadecimal digits of a salt."""
 _DIGITS: Final = _SALT + 32
+_BLAKE3: Final = 64
+"""Digits of the hashes in states of before."""
 _AT_ONCE: Final = 1 << 20
 """Bytes that are read at once."""
 
@@ -25,20 +29,21 @@ def salted_hash(path: Place, like: str = "", length: int | None = None) -> str:
 
     Args:
         path: The file.
-        like: A hash with the salt to use. One of another form equals no hash.
+        like: A hash to compare with. It gives the salt, or, with 64 digits, BLAKE3 as the kind of hash. Any other text gives a new salt.
         length: How many bytes from the beginning count. None: all.
 
     Raises:
         OSError: The file cannot be read. Its `filename` is set.
         StorageError: A store fails.
     """
-    salt = int(like[:_SALT], 16) if len(like) == _DIGITS else secrets.randbits(4 * _SALT)
-    hasher, buffer, left = xxh3_128(seed=salt), memoryview(bytearray(_AT_ONCE)), length
+    salt = like[:_SALT] if len(like) == _DIGITS else "" if len(like) == _BLAKE3 else secrets.token_hex(_SALT // 2)
+    hasher, store, left = xxh3_128(seed=int(salt, 16)) if salt else blake3(), store_of(path), length
     try:
-        with store_of(path).open(path) as file:
+        buffer = memoryview(bytearray(max(min(store.size(path), _AT_ONCE), 1)))
+        with store.open(path) as file:
             while count := file.readinto(buffer if left is None else buffer[:left]):  # type: ignore[attr-defined]  # files of bytes have it
                 hasher.update(buffer[:count])
                 left = None if left is None else left - count
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
-    return f"{salt:0{_SALT}x}{hasher.hexdigest()}"
+    return salt + hasher.hexdigest()

@@ -32,6 +32,10 @@ FOUND = [
     ({"paths": ("b.csv", "a.csv"), "sort_by": "name"}, ["a.csv", "b.csv"]),
     ({"glob": "*.csv"}, [".hidden.csv", "a.csv", "b.csv"]),
     ({"glob": "./in/*.csv"}, ["in/a.csv"]),
+    ({"glob": "in//*.csv"}, ["in/a.csv"]),
+    ({"glob": ".//in//x/./*.csv"}, ["in/x/d.csv"]),
+    ({"glob": "*.csv", "exclude": (*(f"*{number}*y*" for number in range(6000)), "b*")}, [".hidden.csv", "a.csv"]),
+    ({"glob": "*.csv", "exclude": ("b*" + "?" * 3000, "?.csv")}, [".hidden.csv"]),
     ({"glob": "**/*.csv"}, [".hidden.csv", "a.csv", "b.csv", "in/a.csv", "in/x/d.csv"]),
     ({"glob": "in/**"}, ["in/a.csv", "in/x/d.csv"]),
     ({"glob": "[!b].csv"}, ["a.csv"]),
@@ -56,9 +60,15 @@ def test_found(folder, query, expected):
     assert names(folder, **query) == expected
 
 
+@pytest.mark.parametrize("pattern", ["{0}/in/*.csv", "{0}//in/*.csv", "/{0}/in//*.csv", "{0}/./in/*.csv"])
+def test_absolute_globs_name_files_as_relative_ones_do(folder, pattern):
+    found = discover(FileQuery(glob=pattern.format(folder)), folder, allow_absolute=True)
+    assert [(file.name, file.path) for file in found] == [("in/a.csv", folder / "in/a.csv")]
+
+
 @pytest.mark.skipif(sys.platform == "darwin", reason="the file system has UTF-8 names only")
 @pytest.mark.parametrize("query", [{"glob": "*.csv"}, {"regex": r"csv$", "recursive": False}])
-def test_a_name_that_is_not_utf8_is_told_and_can_be_left_out(folder, query):
+def test_a_name_that_is_not_utf8_is_refused_and_can_be_left_out(folder, query):
     (folder / os.fsdecode(b"d\xff.csv")).touch()
     with pytest.raises(InputError, match=r"^d\\udcff\.csv: the file's name is not UTF-8: rename it, or leave it out by `exclude`, with `\?` for each such byte$"):
         names(folder, **query)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from blake3 import blake3
 from xxhash import xxh3_128
 
 from storage.files.salted_hashes import salted_hash
@@ -31,7 +32,13 @@ def test_salts_differ_unless_a_hash_is_given(tmp_path):
     first, second = salted_hash(path), salted_hash(path)
     assert first != second
     assert salted_hash(path, first) == first
-    assert salted_hash(path, "ab" * 32) != "ab" * 32
+
+
+@pytest.mark.parametrize("length", [None, 0, 3, (1 << 20) + 1])
+def test_a_hash_of_before_is_compared_with_one_of_its_kind(tmp_path, length):
+    path = tmp_path / "a.csv"
+    path.write_bytes(LONG)
+    assert salted_hash(path, "ab" * 32, length) == blake3(LONG[:length]).hexdigest()
 
 
 def test_an_error_names_the_file(tmp_path):
