@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any, Final, cast
 
 from cxl.types.types import type_name
@@ -23,11 +25,10 @@ from storage.sql.errors import CannotHold, DatabaseError, Trouble
 from storage.sql.names import TableName
 from storage.sql.tables import CONTROL, KEY, Column, Shape, Standing, dialect_of, look
 from storage.state.entry import Entry
+from storage.state.replaceable import note_replaceable, replaceable, spend_replaceable
 
 CHAINS = "chains"
 """The member of an entry's counters with the chains that full refreshes replaced."""
-REPLACES = "replaces"
-"""The ledger's mark of a table of somebody else that an epoch was allowed to replace. Until it is replaced, later runs are allowed too."""
 
 _HELP: Final[Mapping[Trouble, str]] = {
     "key": "shorten the value in CXL, name other columns in primary_key, or leave _key out with key_column: none", "character": "replace the character in CXL, or take a database with the encoding UTF8",
@@ -66,7 +67,7 @@ class Looked:
 
     def ledger_entry(self) -> dict[str, Any]:
         """The table as the ledger's entry has it."""
-        return {"path": self.shown, "database": True, **({REPLACES: True} if self.foreign else {})}
+        return {"path": self.shown, "database": True}
 
     @cached_property
     def _entries(self) -> Sequence[Entry]:
@@ -97,18 +98,29 @@ class Looked:
 
     @property
     def may_replace(self) -> bool:
-        """Whether a foreign table may be replaced: by this run, or by the last epoch, which the database refused."""
-        return self.context.force or self._allowed_before
+        """Whether a foreign table may be replaced: by this run, by the pipeline, or by an earlier run whose rows the database refused."""
+        return self.context.force or self.output.config.if_exists == "overwrite" or replaceable(self.context.state, self.node.name) == self.identity
 
     @property
-    def _allowed_before(self) -> bool:
-        """Whether the pipeline or the last epoch says that a foreign table may be replaced."""
-        noted = any(one.get(REPLACES) and one["path"] == self.shown for one in self._written_by(self.context.prior))
-        return noted or self.output.config.if_exists == "overwrite"
+    def identity(self) -> str:
+        """A hash of the database, without its passwords, and of what is there. With it, the state notes the table that may be replaced."""
+        facts = [*self.connection.address().identity, self.table.shown, self.standing.kind, self.standing.columns]
+        return blake2b(json.dumps(facts).encode(), digest_size=16).hexdigest()
 
-    def way_on(self, *, restoring: bool) -> str:
-        """What to do where the database refuses the rows. Only a run that commits can note what `--force` allowed."""
-        return "run again with --force" if self.foreign and restoring and not self._allowed_before else "run again"
+    @contextmanager
+    def replacing(self) -> Iterator[None]:
+        """Spend the permission to replace a foreign table. A write that is refused gives it back; a run that is killed does not, so that no later run replaces a table by mistake.
+
+        Raises StorageError where the state cannot be written.
+        """
+        state, output, allowed = self.context.state, self.node.name, self.foreign and self.may_replace
+        spend_replaceable(state, output)
+        try:
+            yield
+        except StorageFailed:
+            if allowed:
+                note_replaceable(state, output, self.identity)
+            raise
 
     def _written_by(self, entry: Entry | None) -> Sequence[Mapping[str, Any]]:
         """What an epoch wrote for the output."""
@@ -254,11 +266,11 @@ class DatabaseTargets:
 
 
 @contextmanager
-def failing(looked: Looked, epoch: int, *, restoring: bool) -> Iterator[None]:
+def failing(looked: Looked, epoch: int) -> Iterator[None]:
     """Turn errors of a database after the commit into StorageFailed: the epoch stands, the table holds an earlier one."""
     output, control = looked.node.name, looked.standing.control if looked.ours else None
     holds = f"still holds epoch {control.epoch}" if control is not None else "holds no epoch"
-    status = f"epoch {epoch} is committed; {looked.table.shown} {holds}: {looked.way_on(restoring=restoring)}"
+    status = f"epoch {epoch} is committed; {looked.table.shown} {holds}: run again"
     try:
         yield
     except DatabaseError as error:

@@ -16,7 +16,7 @@ from changelog.lazy_imports import F, pa, pc
 from errata.core.failures import StorageFailed
 from errata.outputs.changes_file import OdfEvents, odf_events
 from errata.outputs.context import OutputContext, RunIdentity
-from errata.outputs.database_targets import REPLACES, DatabaseTargets
+from errata.outputs.database_targets import DatabaseTargets
 from errata.outputs.delta_table import write_table
 from errata.outputs.sql_table import write_database
 from errata.outputs.staged_files import Written
@@ -67,9 +67,9 @@ def write_output(
 
 
 def unchanged_files(context: OutputContext, run: RunState, node: Node) -> list[dict[str, Any]]:
-    """The ledger's entries of an output's files, or table, that do not change; a sidecar is staged anew where its number of rejects changed."""
+    """The ledger's entries of an output's files that do not change; a sidecar is staged anew where its number of rejects changed."""
     head = cast("Entry", context.head)
-    files = [{name: value for name, value in one.items() if name != REPLACES} for one in head.nodes[node.name]["files"]]
+    files: list[dict[str, Any]] = head.nodes[node.name]["files"]
     if not cast("Output", node.operator).config.write_meta or head.counters.get("rejected", 0) == run.total_rejected():
         return files
     return [_counted_again(context, run, one) if FINISHED in one else one for one in files]

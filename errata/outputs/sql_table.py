@@ -106,7 +106,7 @@ class _Writing:
                 self.context.plan.settings.name, self.node.name, looked.table, self.shape, looked.standing, row, live, delta, anew=since is None,
                 replaces=looked.foreign, warn=self.context.warn,
             )  # fmt: skip
-            with failing(looked, epoch, restoring=self.context.restoring):
+            with looked.replacing(), failing(looked, epoch):
                 write(looked.connection, given)
 
         self.context.staged.tables.append(StagedTable([publish], self.node.name))

@@ -61,6 +61,12 @@ class Address:
             return str(self.path)
         return f"{self.host}{'' if self.port is None else f':{self.port}'}{'/' + self.database if self.database else ''}"
 
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The texts that tell a database from others, without passwords."""
+        options = (f"{name}={value}" for name, value in self.options if "password" not in name.lower())
+        return (self.kind, self.shown, self.user, *options)
+
     def url(self, extra: Mapping[str, str] | None = None, *, scheme: str | None = None) -> str:
         """The whole address with its password. It goes to a driver and nowhere else."""
         secret = "" if self.password is None else ":" + quote(self.password.reveal(), safe="")

@@ -265,7 +265,7 @@ def check_refused_before_the_commit(kind: str, path: Path) -> None:
 
 
 def check_replacing_that_is_refused(kind: str, path: Path) -> None:
-    """A table of somebody else that a run may replace, and that refuses the rows, needs `--force` again only where no epoch could note that."""
+    """A table of somebody else that a run may replace, and that refuses the rows, needs no `--force` again until it is replaced. Another one does."""
     folder, database = made(kind, path)
     lay(folder, FIRST)
     number = "INTEGER" if kind == "sqlite" else "BIGINT"
@@ -285,10 +285,50 @@ def check_replacing_that_is_refused(kind: str, path: Path) -> None:
     lay(folder, [*FIRST, (4, "west", 7)])
     folder.run()
     database.do("DROP TABLE report", "DROP TABLE _errata_outputs", *theirs)
-    for force in (True, False):
-        with pytest.raises(StorageFailed, match=r"E613.*: run again with --force$" if force else "E610"):
+    for force, code in ((False, "E610"), (True, "E613"), (False, "E613")):
+        with pytest.raises(StorageFailed, match=code):
             folder.run(force=force)
+    database.do("ALTER TABLE report ADD COLUMN note VARCHAR")
+    with pytest.raises(StorageFailed, match="E610"):
+        folder.run()
     assert database.ask("SELECT region FROM report") == [("theirs",)]
+
+
+def check_replacing_counts_once(kind: str, path: Path) -> None:
+    """After a run with `--force` that replaced a table, no table of somebody else is replaced without it: neither in another database, nor out of a backup of this one."""
+    folder, database = made(kind, path)
+    other = Database.new(kind, path / "other")
+    theirs = ("CREATE TABLE report (precious INTEGER)", "INSERT INTO report VALUES (7)")
+    database.do(*theirs)
+    other.do(*theirs)
+    lay(folder, FIRST)
+    folder.run(force=True)
+    assert stored(database) == Counter(FIRST)
+    settings = folder.text("errata.toml")
+    folder.write("errata.toml", settings.replace(database.name, other.name if other.name != database.name else f"other/{other.name}"))
+    with pytest.raises(StorageFailed, match="E610"):
+        folder.run()
+    folder.write("errata.toml", settings)
+    assert folder.run().committed is False
+    database.do("DROP TABLE report", "DROP TABLE _errata_outputs", *theirs)  # as a backup has them
+    for rows in (FIRST, SECOND):
+        lay(folder, rows)
+        with pytest.raises(StorageFailed, match="E610"):
+            folder.run()
+    assert [one.ask("SELECT precious FROM report") for one in (database, other)] == [[(7,)], [(7,)]]
+
+
+def check_killed_before_replacing(kind: str, path: Path) -> None:
+    """A run with `--force` that dies before its transaction ends leaves no permission behind."""
+    folder, database = made(kind, path)
+    database.do("CREATE TABLE report (precious INTEGER)")
+    lay(folder, FIRST)
+    with pytest.raises(Died), durable.probing(_die_at_commit):
+        folder.run(force=True)
+    with pytest.raises(StorageFailed, match="E610"):
+        folder.run()
+    folder.run(force=True)
+    assert stored(database) == Counter(FIRST)
 
 
 def check_edited(kind: str, path: Path) -> None:

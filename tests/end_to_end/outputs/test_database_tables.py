@@ -74,6 +74,15 @@ def test_a_table_that_may_be_replaced_refuses_the_rows(kind: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_force_counts_for_one_table_once(kind: str, tmp_path: Path) -> None:
+    tables.check_replacing_counts_once(kind, tmp_path)
+
+
+def test_force_of_a_run_that_was_killed_does_not_count_for_the_next(tmp_path: Path) -> None:
+    tables.check_killed_before_replacing("sqlite", tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_edits_of_columns(kind: str, tmp_path: Path) -> None:
     tables.check_edited(kind, tmp_path)
 

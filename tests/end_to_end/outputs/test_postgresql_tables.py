@@ -99,6 +99,10 @@ def test_a_table_that_may_be_replaced_refuses_the_rows(tmp_path: Path) -> None:
     tables.check_replacing_that_is_refused(KIND, tmp_path)
 
 
+def test_force_counts_for_one_table_once(tmp_path: Path) -> None:
+    tables.check_replacing_counts_once(KIND, tmp_path)
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize(
     ("made", "kind"),
