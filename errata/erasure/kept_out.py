@@ -22,7 +22,7 @@ from cxl.types.types import Kind
 from errata.erasure.record import KEPT_OUT, keyed_hash, made_key
 from errata.erasure.unread_records import Layout, LayoutOf, NamingColumn, readings, readings_of_cells, typed
 from errata.plan.plan import Node, Plan
-from operators.core.row_type import key_parts, physical_type
+from operators.core.row_type import key_parts, key_type, physical_type
 from operators.source.request import IngestResult
 from storage.state.entry import Entry
 from storage.state.location import State
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 _PLAIN: Final = (Kind.STRING, Kind.INT, Kind.DATE, Kind.BOOL)
 """Kinds whose values are one text, so that the hash stays where a column gets another type."""
+_AS_WRITTEN: Final = (Kind.ARRAY, Kind.MAP)
+"""Kinds whose values are hashed as they are written: ledgers have such hashes, and what they were made of is erased."""
 
 Hashes = Mapping[tuple[str, ...], Sequence[str]]
 """By the columns that are hashed the hashes of the records that are kept out."""
@@ -177,7 +179,8 @@ def hash_of(node: Node, names: Sequence[str], secret: str) -> Column:
 def _distinct_texts(node: Node, name: str) -> list[Column]:
     """A value as texts that no other value has."""
     type_, value = node.operator.output.data[name], column(name)
-    text = value.cast("string") if type_.kind in _PLAIN else F.hex(key_column(key_parts(value, type_)))
+    parts = [(value, key_type(type_))] if type_.kind in _AS_WRITTEN else key_parts(value, type_)
+    text = value.cast("string") if type_.kind in _PLAIN else F.hex(key_column(parts))
     prefixed = F.coalesce(F.concat(F.length(text).cast("string"), F.lit(":"), text), F.lit("-"))
     return [prefixed]
 

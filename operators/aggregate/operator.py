@@ -33,7 +33,18 @@ from operators.core.evaluate import FINALIZE, Evaluated, as_it_is, as_new, error
 from operators.core.following import outweighs
 from operators.core.operator import SHARED, Keyed, compared, shared_number
 from operators.core.provenance import of_lookup
-from operators.core.row_type import CK, OWN_HIDDEN, KeyShape, RowType, by_value, is_inexact, key_parts, key_types, may_have_many_spellings
+from operators.core.row_type import (
+    CK,
+    OWN_HIDDEN,
+    KeyShape,
+    RowType,
+    by_value,
+    is_inexact,
+    key_parts,
+    key_types,
+    may_have_many_spellings,
+    spelling,
+)
 from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
 
@@ -64,7 +75,7 @@ class Aggregate(Keyed):
         if config.time_window is None and any(map(best_values, program.calls)) and all(map(retractable, program.calls)):
             fingerprint |= {"best_values": 1}  # a state without them is made anew
         self.many_spellings = any(map(may_have_many_spellings, groups.values()))
-        fingerprint |= {"spelling": 1} if self.many_spellings else {}
+        fingerprint |= spelling(groups.values())
         shape = KeyShape("group", spec.name, tuple(chain.from_iterable(map(key_types, groups.values()))))
         super().__init__(spec.name, (row,), RowType(data, ("_lookup", "_error"), key=shape, sorted_by=tuple(config.group_by)), fingerprint)
         self.program = program

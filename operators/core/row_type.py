@@ -117,6 +117,11 @@ def may_have_many_spellings(type_: Type) -> bool:
     return type_.is_dynamic and type_.holds_decimals
 
 
+def spelling(types: Iterable[Type]) -> dict[str, int]:
+    """The member of a node's fingerprint that tells how its keys spell values of some types: a state that spells them otherwise is made anew."""
+    return {"spelling": 1} if any(type_.kind in _NESTED or may_have_many_spellings(type_) for type_ in types) else {}
+
+
 def is_hashed(type_: Type) -> bool:
     """Return whether equal values of a type have one hash: not those whose bits differ, and not Decimals of several scales."""
     return not is_inexact(type_) and type_.kind is not Kind.DECIMAL

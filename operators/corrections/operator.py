@@ -24,7 +24,7 @@ from operators.core.context import OperatorContext
 from operators.core.delta import Delta
 from operators.core.evaluate import ENVELOPE
 from operators.core.operator import Linear
-from operators.core.row_type import RowType, by_value, key_type, physical_type
+from operators.core.row_type import RowType, by_value, key_type, physical_type, spelling
 from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
 from operators.corrections.correction import Correction, Fixed
@@ -55,7 +55,7 @@ class Corrections(Linear):
         output = replace(row, hidden=(), sorted_by=sorted_by).carrying(["_lookup"])
         lines = sorted((one.lookup.hex(), one.logic) for one in self.active)
         digest = hashlib.blake2b(json.dumps(lines).encode(), digest_size=16).hexdigest()
-        super().__init__(spec.name, (row,), output, {"key": list(self.key), "corrections": digest})
+        super().__init__(spec.name, (row,), output, {"key": list(self.key), "corrections": digest} | spelling(row.data[name] for name in self.changed))
         self.path = spec.config.path
 
     @property

@@ -12,7 +12,7 @@ from changelog.lazy_imports import F, Window
 from operators.core.evaluate import as_new, error_text, reject_key
 from operators.core.operator import Keyed, shared_number
 from operators.core.provenance import of_lookup
-from operators.core.row_type import RowType, key_parts
+from operators.core.row_type import RowType, key_parts, spelling
 from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
 from operators.expect.config import ExpectNode
@@ -36,7 +36,7 @@ class _Unique(Keyed):
         [self.expected] = contract.placed
         self.of = contract.of
         self.columns = list(self.expected.expectation.columns)
-        super().__init__(spec.name, (row,), output.carrying(["_lookup"]), {"unique": self.columns, **fingerprint})
+        super().__init__(spec.name, (row,), output.carrying(["_lookup"]), {"unique": self.columns, **fingerprint} | spelling(row.data[name] for name in self.columns))
 
     def lookup(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:
         """The values of each row; a row with a null is alone."""

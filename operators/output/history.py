@@ -31,7 +31,7 @@ from operators.core.delta import Delta
 from operators.core.evaluate import as_new, as_output, error_text, prepare, reject_key
 from operators.core.operator import Keyed, shared_number
 from operators.core.provenance import of_lookup
-from operators.core.row_type import GROUP_KEY, RowType, key_parts, key_type, physical_type
+from operators.core.row_type import GROUP_KEY, RowType, key_parts, key_type, physical_type, spelling
 from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
 from operators.output.operator import Output, Place
@@ -116,7 +116,7 @@ class HistoryOutput(Output, Keyed):
     most_affected = 0.8  # comparing versions takes longer than finding the affected ones
 
     def __init__(self, spec: NodeSpec, row: RowType, projection: Projection, times: Times, place: Place) -> None:
-        super().__init__(spec, row, times.extended(projection, row), place, times.fingerprint())
+        super().__init__(spec, row, times.extended(projection, row), place, {**times.fingerprint(), **spelling(row.data[name] for name in times.key)})
         self.taken = projection.written
         self.times = times
         self.added = tuple(name for name in times.names if name not in projection.data)

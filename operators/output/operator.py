@@ -17,7 +17,7 @@ from cxl.types.types import Kind, Type, type_name
 from operators.core.config import SortKey
 from operators.core.json_columns import member_keys
 from operators.core.operator import Linear, Operator
-from operators.core.row_type import RowType, key_parts, key_type, physical_type
+from operators.core.row_type import RowType, key_parts, key_type, physical_type, spelling
 from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
 from operators.output.config import OutputConfig
@@ -77,6 +77,7 @@ class Output(Operator):
         digits: dict[str, Any] = {name: type_name(type_) for name, type_ in projection.data.items() if type_.kind is Kind.DECIMAL}
         digits |= {name: list(one) for name, one in place.declared.digits.items() if one.precision != DIGITS}
         fingerprint |= {"decimals": digits} if digits else {}
+        fingerprint |= spelling(row.data[key.field] for key in config.sort_order if key.field in row.data)
         fingerprint |= {"layout": place.layout} | {name: config.model_dump(mode="json", include={name})[name] for name in form} | dict(own or {})
         super().__init__(spec.name, (row,), RowType(projection.data, tuple(hidden), key=row.key), fingerprint)
         self.config = config

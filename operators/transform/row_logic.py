@@ -10,7 +10,7 @@ from changelog.lazy_imports import F, Window
 from cxl import Program, spark
 from operators.core.evaluate import ENVELOPE, REFUSED, Evaluated, Settle, as_applied, as_output, evaluate, prepare, rejects
 from operators.core.provenance import is_first, without_index
-from operators.core.row_type import META, KeyShape, RowType
+from operators.core.row_type import META, KeyShape, RowType, spelling
 from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
 from operators.transform.config import LogDirective, TransformConfig, Validation
@@ -54,7 +54,8 @@ class RowLogic:
     def fingerprint(self) -> dict[str, Any]:
         """The settings that decide whether the logic changed; messages of checks count because rejects carry them."""
         checks = [(item.label, item.severity, item.message, program.normal_text()) for item, program in self.checks]
-        return {"cxl": self.program.normal_text(), "checks": checks, "max_expansion": self.config.max_expansion}
+        compared = (value.type for statement in self.program.distinct for _, value in statement.keys)
+        return {"cxl": self.program.normal_text(), "checks": checks, "max_expansion": self.config.max_expansion} | spelling(compared)
 
     @property
     def hard(self) -> list[Check]:

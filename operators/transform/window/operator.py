@@ -26,7 +26,7 @@ from operators.core.evaluate import FINALIZE, Evaluated, as_new, as_output, erro
 from operators.core.following import Outgrown, may_choose, require_few
 from operators.core.operator import Keyed, shared_number
 from operators.core.provenance import ASKER, by_key, of_lookup
-from operators.core.row_type import RowType, is_hashed, is_inexact, key_parts
+from operators.core.row_type import RowType, is_hashed, is_inexact, key_parts, spelling
 from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
 from operators.transform.config import AnalyticWindow, TransformConfig
@@ -48,6 +48,7 @@ class AnalyticTransform(Keyed):
     def __init__(self, spec: NodeSpec, inputs: Sequence[RowType], logic: RowLogic, partition: Sequence[Sequence[str]], frames: Frames) -> None:
         window = logic.config.analytic_window
         fingerprint = logic.fingerprint() | {"window": window.model_dump(mode="json") if window else None}
+        fingerprint |= spelling(row.data[name] for row, names in zip(inputs, partition, strict=True) for name in names)
         super().__init__(spec.name, inputs, logic.output.carrying(["_lookup"]), fingerprint)
         self.logic = logic
         self.partition = partition
