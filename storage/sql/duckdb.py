@@ -6,7 +6,8 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from changelog.lazy_imports import pa
@@ -84,6 +85,53 @@ def read(connection: Connection) -> Reading:
     return DuckReading(connection)
 
 
+@dataclass(slots=True)
+class _Time:
+    """The time that one statement may still take, None for any. Only the calls into the library count, not what is done with the rows between them."""
+
+    connection: Connection
+    database: Any
+    left: float | None
+
+    @contextmanager
+    def spent(self) -> Iterator[None]:
+        """Make one call. Raises DatabaseError for exceptions of the library, and where the time is over: then the call is interrupted."""
+        if self.left is None:
+            with self._translating():
+                yield
+            return
+        over, began = threading.Event(), time.monotonic()
+
+        def stop() -> None:
+            over.set()
+            self.database.interrupt()
+
+        timer = threading.Timer(self.left, stop)
+        timer.daemon = True
+        timer.start()
+        try:
+            with self._translating():
+                yield
+        except DatabaseError:
+            if not over.is_set():
+                raise
+        finally:
+            timer.cancel()
+            timer.join()  # nothing interrupts what comes behind the call
+        if over.is_set():
+            raise self.connection.failed("moment", "the statement takes longer than statement_timeout")
+        self.left = max(self.left - (time.monotonic() - began), 0.0)
+
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
+        """`translating`, also of what the library's Arrow readers raise."""
+        try:
+            with translating(self.connection):
+                yield
+        except OSError as error:
+            raise self.connection.failed("refused", str(error)) from None
+
+
 class DuckReading(Reading):
     """A read transaction of a DuckDB file that is opened for reading."""
 
@@ -93,38 +141,19 @@ class DuckReading(Reading):
         with translating(connection):
             self._database.execute("BEGIN")
 
-    @contextmanager
-    def _asking(self) -> Iterator[None]:
-        """Turn exceptions of the library into DatabaseError. A statement that takes longer than it may is interrupted."""
-        over = threading.Event()
-
-        def stop() -> None:
-            over.set()
-            self._database.interrupt()
-
-        with ExitStack() as waiting:
-            if self.connection.statement_timeout is not None:
-                timer = threading.Timer(self.connection.statement_timeout, stop)
-                timer.daemon = True
-                waiting.callback(timer.cancel)
-                timer.start()
-            try:
-                with translating(self.connection):
-                    yield
-            except DatabaseError:
-                if not over.is_set():
-                    raise
-                raise self.connection.failed("moment", "the statement takes longer than statement_timeout") from None
+    def _time(self) -> _Time:
+        """The time of one statement."""
+        return _Time(self.connection, self._database, self.connection.statement_timeout)
 
     def described(self, ask: Ask) -> Sequence[AnswerColumn]:
         """The columns with DuckDB's names of their types."""
-        with self._asking():
+        with self._time().spent():
             answer = self._database.execute(f"SELECT * FROM {ask.fragment(self.named)} LIMIT 0")
         return [AnswerColumn(name, str(type_)) for name, type_, *_ in answer.description]
 
     def first_row(self, statement: str) -> str:
         """The first row as the text of a list."""
-        with self._asking():
+        with self._time().spent():
             return repr(self._database.execute(statement).fetchone())
 
     def named(self, table: TableName) -> str:
@@ -155,11 +184,15 @@ class DuckReading(Reading):
 
     def run(self, statement: str, parameters: Sequence[Any], columns: Sequence[AnswerColumn]) -> Iterator[Mapping[str, Values]]:
         """The batches of DuckDB's own answer."""
-        with self._asking():
-            answer = self._database.sql(statement, params=[str(one) for one in parameters] or None)
-            reader = answer.to_arrow_reader(BATCH_ROWS)
-            while (batch := next(reader, None)) is not None:
-                yield {column.name: _values(batch, column) for column in columns}
+        allowed = self._time()
+        with allowed.spent():
+            reader = self._database.sql(statement, params=[str(one) for one in parameters] or None).to_arrow_reader(BATCH_ROWS)
+        while True:
+            with allowed.spent():
+                batch = next(reader, None)
+            if batch is None:
+                return
+            yield {column.name: _values(batch, column) for column in columns}
 
     def close(self) -> None:
         """Close the file."""

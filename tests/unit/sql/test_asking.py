@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import sqlite3
 import sys
+import time
+from collections import deque
 from contextlib import closing
 from pathlib import Path
 
@@ -102,6 +104,41 @@ def test_a_statement_of_duckdb_that_takes_longer_than_it_may_is_interrupted(tmp_
         assert caught.value.trouble == "moment"
     with one_moment(connection) as reading:
         assert reading.first_row("SELECT 1") == "(1,)"
+
+
+SLOW = "SELECT md5(repeat(range::VARCHAR, 20)) AS a FROM range(100000000)"
+
+
+def duck(tmp_path: Path, timeout: float) -> Connection:
+    import duckdb
+
+    duckdb.connect(str(tmp_path / "shop.duckdb")).close()
+    return Connection("shop", Secret(f"duckdb:{tmp_path}/shop.duckdb"), statement_timeout=timeout)
+
+
+def test_an_answer_of_duckdb_that_takes_longer_than_it_may_is_interrupted_between_its_batches(tmp_path: Path) -> None:
+    with one_moment(duck(tmp_path, 0.3)) as reading:
+        batches = reading.batches(Ask(query=SLOW), [AnswerColumn("a", "VARCHAR")])
+        assert len(next(batches)["a"]) > 0
+        with pytest.raises(DatabaseError, match="statement_timeout") as caught:
+            deque(batches, maxlen=0)
+        assert caught.value.trouble == "moment"
+
+
+def test_time_between_the_batches_of_duckdb_is_not_that_of_the_statement(tmp_path: Path) -> None:
+    with one_moment(duck(tmp_path, 0.5)) as reading:
+        batches = reading.batches(Ask(query="SELECT range AS a FROM range(1000000)"), [AnswerColumn("a", "BIGINT")])
+        rows, until = len(next(batches)["a"]), time.monotonic() + 0.8
+        while time.monotonic() < until:
+            sum(range(1000))
+        assert rows + sum(len(batch["a"]) for batch in batches) == 1_000_000
+
+
+def test_a_value_that_duckdb_cannot_make_late_in_its_answer_is_told(tmp_path: Path) -> None:
+    query = "SELECT (CASE WHEN range = 2000000 THEN 'x' ELSE '1' END)::INTEGER AS a FROM range(3000000)"
+    with one_moment(duck(tmp_path, 60.0)) as reading, pytest.raises(DatabaseError, match="Could not convert string 'x'") as caught:
+        deque(reading.batches(Ask(query=query), [AnswerColumn("a", "INTEGER")]), maxlen=0)
+    assert caught.value.trouble == "refused"
 
 
 def sqlite_reading(tmp_path: Path, timeout: float | None = None) -> SqliteReading:
