@@ -52,11 +52,14 @@ def opened(connection: Connection, *, read_only: bool) -> Any:
 
 
 def named(database: Any, table: TableName) -> str:
-    """A table as statements name it: with the name of the file's catalog, which may be that of a schema too."""
+    """A table as statements name it. Where the file has its schema, the file's catalog comes before it, which may have the name of a schema too.
+
+    DuckDB's own schemas are in no file, and what looks like a schema may be the catalog.
+    """
     if table.schema is None:
         return table.quoted
-    [(catalog,)] = database.execute("SELECT current_database()").fetchall()
-    return f"{quoted(catalog)}.{table.quoted}"
+    found = database.execute("SELECT database_name FROM duckdb_schemas() WHERE database_name = current_database() AND lower(schema_name) = lower(?)", [table.schema]).fetchall()
+    return f"{quoted(found[0][0])}.{table.quoted}" if found else table.quoted
 
 
 @contextmanager

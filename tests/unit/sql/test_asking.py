@@ -106,6 +106,35 @@ def test_a_statement_of_duckdb_that_takes_longer_than_it_may_is_interrupted(tmp_
         assert reading.first_row("SELECT 1") == "(1,)"
 
 
+@pytest.mark.parametrize(
+    ("made", "name", "row"),
+    [
+        ([], "shop.t", "main"), ([], "main.t", "main"), ([], "MAIN.t", "main"), (["CREATE SCHEMA shop", "CREATE TABLE shop.shop.t AS SELECT 'schema' AS a"], "shop.t", "schema"),
+        (["CREATE SCHEMA other", "CREATE TABLE other.t AS SELECT 'other' AS a"], "other.t", "other"),
+    ],
+)  # fmt: skip
+def test_a_table_of_duckdb_is_named_by_its_schema_or_by_the_file(made: list[str], name: str, row: str, tmp_path: Path) -> None:
+    assert duck_values(tmp_path, made, name, "a") == [row]
+
+
+@pytest.mark.parametrize(("name", "column"), [("information_schema.tables", "table_name"), ("pg_catalog.pg_tables", "tablename")])
+def test_schemas_of_duckdb_itself_are_read(name: str, column: str, tmp_path: Path) -> None:
+    assert "t" in duck_values(tmp_path, [], name, column)
+
+
+def duck_values(tmp_path: Path, made: list[str], name: str, column: str) -> list[str]:
+    """The values of a column of a table, in a file that is made with a table `t` and more."""
+    import duckdb
+
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as database:
+        for statement in ("CREATE TABLE main.t AS SELECT 'main' AS a", *made):
+            database.execute(statement)
+    with one_moment(Connection("shop", Secret(f"duckdb:{tmp_path}/shop.duckdb"))) as reading:
+        ask = Ask(TableName.parse(name))
+        columns = [one for one in reading.described(ask) if one.name == column]
+        return [value for batch in reading.batches(ask, columns) for value in pa.array(batch[column]).to_pylist()]
+
+
 SLOW = "SELECT md5(repeat(range::VARCHAR, 20)) AS a FROM range(100000000)"
 
 
