@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from math import isinf
 from typing import Any, Final
 
 import orjson
@@ -19,6 +20,8 @@ _INEXACT: Final = re.compile(rb"[0-9][.eE][0-9+-]|[0-9]{19}")
 """Matches a text with a number that orjson may read as a float."""
 _TOO_GREAT: Final = "number is infinity"
 """In the error of orjson for a number that no float holds, which is JSON all the same."""
+_TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|(?P<number>-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)', re.DOTALL)
+"""Matches a string or a number of a JSON text."""
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 """The ints that orjson reads as such."""
 
@@ -37,20 +40,20 @@ def parsed_exactly(text: bytes) -> Any:
     except orjson.JSONDecodeError as wrong:
         if _TOO_GREAT not in wrong.msg:
             raise
-        try:
-            return _with_digits(text)
-        except ValueError:
-            raise wrong from None
+        orjson.loads(_TOKEN.sub(_small, text))  # refuses what else is no JSON
+        return _with_digits(text)
     return value if _INEXACT.search(text) is None else _with_digits(text)
 
 
 def _with_digits(text: bytes) -> Any:
     decoded = text.decode()
-    return with_room(lambda: json.loads(decoded, parse_float=WrittenFloat, parse_int=_int, parse_constant=_refuse))
+    return with_room(lambda: json.loads(decoded, parse_float=WrittenFloat, parse_int=_int))
 
 
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is not JSON")
+def _small(token: re.Match[bytes]) -> bytes:
+    """A token of a JSON text, in the place of a number that no float holds a zero of the same length."""
+    number = token["number"]
+    return b"0".ljust(len(number)) if number and isinf(float(number)) else token[0]
 
 
 def _int(text: str) -> int | float:

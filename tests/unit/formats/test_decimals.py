@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 
+import orjson
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import formats
+from storage.files.errors import InputError
 from storage.formats.base import ERROR, Column, ReadPlan
+from storage.formats.json.exact_numbers import parsed_exactly
 from storage.values.decimals import DecimalType, converted, decimal_text, first_beyond, parsed, plain_digits, rounded, unscaled
 from tests.support.examples import examples
 
@@ -116,6 +120,23 @@ def test_a_number_that_no_float_holds_is_one_of_its_digits_and_infinite_elsewher
     assert [(row["price"], row["a"]) for row in rows[:1]] == [(Decimal("1.00"), "-1e999")]
     found = [json.loads(str(row[ERROR])) for row in rows[1:]]
     assert [(one["category"], one.get("fields", {}).get("price")) for one in found] == [("type_coercion_failure", beyond), ("malformed_record", None)]
+
+
+@pytest.mark.parametrize("form", ["ndjson", "array"])
+@pytest.mark.parametrize("text", ['{"price":1e400,"a":"\\ud800"}', '{"a":"\\ud800","price":1e400}', '{"price":1e400,"\\uDC00":1}', '{"price":1e400,"a":"1\n"}', '{"price":1e400,"f":01e400}', '{"price":1e400,"f":1e400.5}'])
+def test_what_is_no_json_is_refused_beside_a_number_that_no_float_holds(text: str, form: str) -> None:
+    with pytest.raises(orjson.JSONDecodeError):
+        parsed_exactly(text.encode())
+    if form == "ndjson" and "\n" not in text:
+        [row] = read(text + "\n", format=form)
+        assert json.loads(str(row[ERROR]))["category"] == "malformed_record"
+    else:
+        with pytest.raises(InputError, match="not valid JSON"):
+            read(f"[{text}]", format="array")
+
+
+def test_strings_stay_beside_a_number_that_no_float_holds() -> None:
+    assert parsed_exactly(rb'{"n":-1e400,"a\"-1e400":["1e400","\\",-2E400,"\ud83d\ude00"]}') == {"n": -math.inf, 'a"-1e400': ["1e400", "\\", -math.inf, "\U0001f600"]}
 
 
 @examples(60, least=15)
