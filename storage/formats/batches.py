@@ -14,7 +14,7 @@ from changelog.lazy_imports import pa, pc
 from storage.formats.base import CHUNK_BYTES, DOCUMENT, ROW, UNDECLARED, Column, ReadPlan, Reject, batch_schema
 from storage.formats.values import coerce_values, text_in_file
 from storage.values.coerce import Coerced, coerce, coerce_implied
-from storage.values.json_text import canonical
+from storage.values.json_text import held
 from storage.values.types import arrow_type
 
 BATCH_ROWS = 1 << 16
@@ -96,6 +96,7 @@ def record_batches(plan: ReadPlan, records: Sequence[Mapping[str, Any] | Reject]
 
     In an undeclared column a null that the record has is the JSON text `null`. `gathers` is `Reader.gathers`.
     """
+    texts, records = _gathered_or_refused(plan, records) if gathers else (None, records)
     columns = plan.declared if gathers else plan.columns
     rejected = [record.json() if isinstance(record, Reject) else None for record in records]
     fields: Sequence[Mapping[str, Any]] = [{} if isinstance(record, Reject) else record for record in records]
@@ -105,7 +106,30 @@ def record_batches(plan: ReadPlan, records: Sequence[Mapping[str, Any] | Reject]
     rows = pa.arange(first_row, first_row + len(records))
     cells = lambda name, where: [text_in_file(values[name][i]) for i in where.to_pylist()]  # noqa: E731
     batch = assembled(columns, done, rows, pa.array(rejected, pa.string()), cells)
-    yield from cut(with_gathered(batch, gathered(fields, plan.undeclared, canonical)) if gathers else batch)
+    yield from cut(batch if texts is None else with_gathered(batch, texts))
+
+
+def _gathered_or_refused(plan: ReadPlan, records: Sequence[Mapping[str, Any] | Reject]) -> tuple[pa.Array, Sequence[Mapping[str, Any] | Reject]]:
+    """The undeclared fields of records (`gathered`), and the records; of those with an undeclared number that no float holds, rejects."""
+    all_held = True
+
+    def text(value: Any) -> str | None:
+        nonlocal all_held
+        found = held(value)
+        all_held = all_held and found is not None
+        return found
+
+    texts = gathered([{} if isinstance(record, Reject) else record for record in records], plan.undeclared, text)
+    return texts, records if all_held else [record if isinstance(record, Reject) else _held_or_refused(plan, record) for record in records]
+
+
+def _held_or_refused(plan: ReadPlan, record: Mapping[str, Any]) -> Mapping[str, Any] | Reject:
+    fields = {column: text_in_file(record[column.name]) for column in plan.columns if column.name in record}
+    wrong = [column for column in plan.undeclared if column in fields and held(record[column.name]) is None]
+    if not wrong:
+        return record
+    detail = "; ".join(f"column '{column.label}': cannot read {fields[column]!r} as {column.type}" for column in wrong)
+    return Reject("type_coercion_failure", detail, {column.label: text for column, text in fields.items()})
 
 
 def next_block(records: Iterator[_R], most: int, *, weigh: bool) -> list[_R]:

@@ -2,7 +2,7 @@
 
 To declared types: text goes by the rules of `storage.values.coerce`. An int is a float and a whole float an int. A number is a decimal by the digits that the
 file has. A bool is 0 or 1 in a number column, a number other than 0 is true. A scalar in a string column is its plain text, an array or a map there its JSON. A conversion that loses something
-(3.7 as int) fails.
+(3.7 as int, 1e400 as float) fails.
 
 To text: floats as in `storage.values.text`, decimals with all digits of their scale, dates `YYYY-MM-DD`, date-times with `T`, bools `true` and `false`, dynamic scalars like their plain
 kind, arrays as compact JSON. A map has no text: OutputError.
@@ -22,7 +22,7 @@ from storage.files.errors import OutputError
 from storage.formats.base import Column
 from storage.values.coerce import Coerced, coerce
 from storage.values.decimals import decimal_text, decimal_type, of_value
-from storage.values.json_text import WrittenFloat, canonical
+from storage.values.json_text import WrittenFloat, canonical, held
 from storage.values.text import float_text, plain_decimals, plain_numbers, time_text
 from storage.values.types import DYNAMIC, NESTED, arrow_type, base_type, is_dynamic
 
@@ -47,7 +47,9 @@ def coerce_values(values: Sequence[Any], declared: str, date_formats: Sequence[s
         return _nested(values, declared)
     if name in DYNAMIC or name == "string":
         text = text_of_value if name == "string" else _dynamic
-        return Coerced(pa.array([text(value) for value in values], pa.string()), None)
+        texts = [text(value) for value in values]
+        failed = pa.array([one is None and value is not None for one, value in zip(texts, values, strict=True)], pa.bool_())
+        return Coerced(pa.array(texts, pa.string()), failed if failed.true_count else None)
     return _mixed(values, declared, date_formats)
 
 
@@ -74,14 +76,14 @@ def _nested(values: Sequence[Any], declared: str) -> Coerced:
     """Arrays or maps as JSON text. Text that is the JSON of one counts as one, everything else fails."""
     kind = NESTED[base_type(declared)]
     parsed = coerce(pa.array([value if isinstance(value, str) else None for value in values], pa.string()), declared)
-    direct = pa.array([canonical(value) if isinstance(value, kind) else None for value in values], pa.string())
-    failed = [value is not None and not isinstance(value, (kind, str)) for value in values]
-    wrong = pa.array(failed) if parsed.failed is None else pc.or_(pa.array(failed), parsed.failed)
-    return Coerced(pc.coalesce(parsed.values, direct), wrong if wrong.true_count else None)
+    direct = [held(value) if isinstance(value, kind) else None for value in values]
+    failed = pa.array([text is None and not isinstance(value, str | None) for text, value in zip(direct, values, strict=True)], pa.bool_())
+    wrong = failed if parsed.failed is None else pc.or_(failed, parsed.failed)
+    return Coerced(pc.coalesce(parsed.values, pa.array(direct, pa.string())), wrong if wrong.true_count else None)
 
 
 def _dynamic(value: Any) -> str | None:
-    return None if value is None else canonical(value)
+    return None if value is None else held(value)
 
 
 def _mixed(values: Sequence[Any], declared: str, date_formats: Sequence[str]) -> Coerced:
@@ -105,14 +107,18 @@ def _int(value: Any) -> int | None:
 
 
 def _float(value: Any) -> float | None:
-    return None if isinstance(value, list | dict) else float(value)
+    return None if isinstance(value, list | dict) or _is_beyond(value) else float(value)
 
 
 def _number(value: Any) -> str | None:
     """The JSON text of a number, of a decimal that is none the nearest float; true and false are 1 and 0."""
     if isinstance(value, list | dict):
         return None
-    return canonical(int(value) if isinstance(value, bool) else float(value) if isinstance(value, Decimal) else value)
+    return held(int(value) if isinstance(value, bool) else float(value) if isinstance(value, Decimal) else value)
+
+
+def _is_beyond(value: Any) -> bool:
+    return isinstance(value, WrittenFloat) and value.is_beyond
 
 
 def _bool(value: Any) -> bool | None:
@@ -127,9 +133,11 @@ _CONVERT: dict[str, Callable[[Any], Any]] = {"int": _int, "float": _float, "nume
 
 
 def text_of_value(value: Any) -> str | None:
-    """The plain text of a scalar, the JSON of any other value; null for null."""
+    """The plain text of a scalar, the JSON of any other value; null for null. A number of a file that no float holds is its digits."""
     if value is None or isinstance(value, str):
         return value
+    if _is_beyond(value):
+        return str(value.digits)
     return str(float_text(pa.array([value]))[0]) if isinstance(value, float) else canonical(value)
 
 

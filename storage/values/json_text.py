@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from math import isfinite
 from typing import Any, Self
 
@@ -18,11 +19,27 @@ _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 
 
 def canonical(value: Any) -> str:
-    """The compact JSON text of a value, members in their order. Ints beyond 64 bits are floats."""
+    """The compact JSON text of a value, members in their order. Ints beyond 64 bits are floats; a number of a file that no float holds keeps its digits."""
+    return _text(value, _with_all_digits)
+
+
+def held(value: Any) -> str | None:
+    """The same; None where it has a number of a file that no float holds."""
     try:
-        return orjson.dumps(value, default=_decimal).decode()
-    except orjson.JSONEncodeError:
-        return deep_text(value, _scalar)
+        return _text(value, _of_held)
+    except orjson.JSONEncodeError as wrong:
+        if isinstance(wrong.__cause__, OverflowError):
+            return None
+        raise
+
+
+def _text(value: Any, default: Callable[[Any], Any]) -> str:
+    try:
+        return orjson.dumps(value, default=default).decode()
+    except orjson.JSONEncodeError as wrong:
+        if isinstance(wrong.__cause__, OverflowError):
+            raise
+        return deep_text(value, partial(_scalar, default=default))
 
 
 class WrittenFloat(float):
@@ -31,6 +48,11 @@ class WrittenFloat(float):
     __slots__ = ("digits",)
 
     digits: str
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether no float holds the number."""
+        return not isfinite(self)
 
     def __new__(cls, digits: str) -> Self:
         """Return the float of a text."""
@@ -43,9 +65,15 @@ class WrittenFloat(float):
         return (self.digits,)
 
 
-def _decimal(value: Any) -> orjson.Fragment | float:
+def _with_all_digits(value: Any) -> orjson.Fragment | float:
+    return orjson.Fragment(value.digits) if isinstance(value, WrittenFloat) and value.is_beyond else _of_held(value)
+
+
+def _of_held(value: Any) -> orjson.Fragment | float:
     if isinstance(value, WrittenFloat):
-        return float(value) if isfinite(value) else orjson.Fragment("1e999" if value > 0 else "-1e999")
+        if value.is_beyond:
+            raise OverflowError(f"{value.digits} is a number that no float holds")
+        return float(value)
     if isinstance(value, Decimal):
         return orjson.Fragment(f"{value:f}{DECIMAL_MARK}")
     raise TypeError(f"{type(value).__name__} is no JSON")
@@ -82,9 +110,9 @@ def _push(stack: list[Any], brackets: str, members: Sequence[tuple[str, Any]]) -
     stack.append(_Text(brackets[0]))
 
 
-def _scalar(value: Any) -> str:
+def _scalar(value: Any, default: Callable[[Any], Any]) -> str:
     big = type(value) is int and not _INT_MIN <= value <= _INT_MAX
-    return orjson.dumps(float(value) if big else value, default=_decimal).decode()
+    return orjson.dumps(float(value) if big else value, default=default).decode()
 
 
 def pointed(document: Any, pointer: str) -> Any:

@@ -35,7 +35,7 @@ from storage.formats.dotted_members import Members, walked
 from storage.formats.json.messages import NOTHING, UNAVAILABLE, Event, Feed, Found, Logical, Types, feed
 from storage.formats.json.options import ChangeFeed, JsonReadOptions
 from storage.formats.values import coerce_values
-from storage.values.json_text import canonical
+from storage.values.json_text import WrittenFloat, canonical
 from storage.values.types import arrow_type, base_type
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -195,8 +195,8 @@ def _key_type(column: Column) -> str:
 
 
 def ordered(value: Any) -> bytes | None:
-    """A value of JSON as bytes that compare as values do: numbers by value, then texts by code point; None for null. Other values count as their text."""
-    if value is None:
+    """A value of JSON as bytes that compare as values do: numbers by value, then texts by code point; None for null and for a number that no float holds. Other values count as their text."""
+    if value is None or (isinstance(value, WrittenFloat) and value.is_beyond):
         return None
     if isinstance(value, bool | int | float | Decimal):
         return b"\x02" + _number(Decimal(repr(value)) if isinstance(value, float) else Decimal(value))

@@ -16,9 +16,12 @@ from hypothesis import strategies as st
 
 from storage import formats
 from storage.files.errors import InputError
-from storage.formats.base import ERROR, Column, ReadPlan
+from storage.formats.base import ERROR, UNDECLARED, Column, ReadPlan
+from storage.formats.batches import record_batches
+from storage.formats.json.change_feeds import ordered
 from storage.formats.json.exact_numbers import parsed_exactly
 from storage.values.decimals import DecimalType, converted, decimal_text, first_beyond, parsed, plain_digits, rounded, unscaled
+from storage.values.json_text import WrittenFloat
 from tests.support.examples import examples
 
 WIDE = Context(prec=400)
@@ -95,8 +98,8 @@ SCHEMA = (Column("price", "decimal(20,2)"), Column("f", "float"), Column("a", "a
 NUMBERS = ["2.5", "12345678901234567.89", "1e2", "25E-1", "-0", "7", "true", '"3.1"', "null", "2.567", '"x"', "[1]", "99999999999999999999", "0.1000", "1E400"]
 
 
-def read(text: str, **options: str) -> list[dict[str, object]]:
-    reader = formats.reader("json", options, ReadPlan(SCHEMA))
+def read(text: str, schema: tuple[Column, ...] = SCHEMA, **options: str) -> list[dict[str, object]]:
+    reader = formats.reader("json", options, ReadPlan(schema))
     return [row for batch in reader.read(text.encode(), "f") for row in batch.to_pylist()]
 
 
@@ -114,12 +117,42 @@ def test_json_numbers_are_read_by_their_digits(form: str) -> None:
     assert rejected == ["2.567", "x", "[1]", "99999999999999999999", "1E400"]
 
 
-def test_a_number_that_no_float_holds_is_one_of_its_digits_and_infinite_elsewhere() -> None:
-    whole, beyond = f"1{'0' * 400}E-400", "-1e999999999999"
-    rows = read(f'{{"price":{whole},"f":1,"a":{beyond}}}\n{{"price":{beyond},"f":2,"a":[1e400]}}\n{{"price":1e400,"f":NaN,"a":1}}\n', format="ndjson")
-    assert [(row["price"], row["a"]) for row in rows[:1]] == [(Decimal("1.00"), "-1e999")]
-    found = [json.loads(str(row[ERROR])) for row in rows[1:]]
-    assert [(one["category"], one.get("fields", {}).get("price")) for one in found] == [("type_coercion_failure", beyond), ("malformed_record", None)]
+BESIDE = (*SCHEMA, Column("n", "numeric"), Column("l", "array"), Column("m", "map"), Column("s", "string"), Column("i", "int"))
+LONG = "9" * 400
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("f", "1e400"), ("f", f"-{LONG}"), ("n", "-1e400"), ("n", LONG), ("a", "1E400"), ("a", '{"x":[1,-1e400]}'), ("l", "[1e400]"), ("l", f"{'[' * 300}1e400{']' * 300}"), ("m", '{"k":[1e400]}'), ("i", "1e400"), ("price", "-1e999999999999")],
+)  # fmt: skip
+def test_a_number_that_no_float_holds_rejects_its_record(name: str, text: str) -> None:
+    rows = read(f'{{"b":0,"{name}":{text}}}\n{{"price":2,"f":2.5}}\n', BESIDE, format="ndjson")
+    error = json.loads(str(rows[0][ERROR]))
+    assert (error["category"], error["fields"][name]) == ("type_coercion_failure", text)
+    assert (rows[1][ERROR], rows[1]["f"]) == (None, 2.5)
+
+
+def test_decimal_and_string_columns_have_the_digits_of_a_number_that_no_float_holds() -> None:
+    lines = [f'{{"price":1{"0" * 400}E-400,"s":-1.50e400}}', '{"price":1,"s":{"k":[1e400]}}', f'{{"price":1,"s":{LONG}}}', '{"price":1e400,"f":NaN}']
+    rows = read("\n".join(lines), BESIDE, format="ndjson")
+    assert [(row["price"], row["s"]) for row in rows[:3]] == [(Decimal("1.00"), "-1.50e400"), (Decimal("1.00"), '{"k":[1e400]}'), (Decimal("1.00"), LONG)]
+    assert [row[ERROR] for row in rows[:3]] == [None] * 3
+    assert json.loads(str(rows[3][ERROR]))["category"] == "malformed_record"
+
+
+@pytest.mark.parametrize("gathers", [False, True])
+def test_an_undeclared_number_that_no_float_holds_rejects_its_record(gathers: bool) -> None:
+    plan = ReadPlan((SCHEMA[0],), undeclared=(Column("u", "any"),), on_unmapped="auto_widen")
+    records = [{"price": WrittenFloat("1.50"), "u": [WrittenFloat("-1e400")]}, {"price": 2, "u": WrittenFloat("2.50")}]
+    rows = [row for batch in record_batches(plan, records, 1, gathers=gathers) for row in batch.to_pylist()]
+    error = json.loads(rows[0][ERROR])
+    assert (error["category"], error["fields"]) == ("type_coercion_failure", {"price": "1.50", "u": "[-1e400]"})
+    assert (rows[1][ERROR], rows[1][UNDECLARED if gathers else "u"]) == (None, '{"u":2.5}' if gathers else "2.5")
+
+
+def test_a_version_that_no_float_holds_is_none() -> None:
+    assert ordered(WrittenFloat("1e400")) is None
+    assert ordered(WrittenFloat("2.50")) == ordered(Decimal("2.5"))
 
 
 @pytest.mark.parametrize("form", ["ndjson", "array"])
