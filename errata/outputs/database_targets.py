@@ -91,6 +91,16 @@ class Looked:
         control = self.standing.control
         return control is not None and control.chain in self._own_chains and control.table_name == self.table.shown
 
+    @cached_property
+    def _made_by(self) -> Mapping[int, str]:
+        """The execution that committed each epoch."""
+        return {entry.epoch: entry.execution_id for entry in self._entries if not entry.maintains}
+
+    def _holds(self, head: Entry) -> bool:
+        """Whether this output of this pipeline wrote the table in the last epoch."""
+        control = self.standing.control
+        return self.ours and control is not None and (control.epoch, control.execution_id) == (head.epoch, self._made_by.get(head.epoch))
+
     @property
     def foreign(self) -> bool:
         """Whether there is a table that somebody else made."""
@@ -111,10 +121,13 @@ class Looked:
     def replacing(self) -> Iterator[None]:
         """Spend the permission to replace a foreign table. A write that is refused gives it back; a run that is killed does not, so that no later run replaces a table by mistake.
 
-        Raises StorageError where the state cannot be written.
+        An epoch that leaves a permission did not write its table, so there is none where the table holds the last epoch. This saves a request to a store.
+
+        Raises StorageError where the state cannot be written or read.
         """
-        state, output, allowed = self.context.state, self.node.name, self.foreign and self.may_replace
-        spend_replaceable(state, output)
+        state, output, head, allowed = self.context.state, self.node.name, self.context.head, self.foreign and self.may_replace
+        if head is None or not self._holds(head):
+            spend_replaceable(state, output)
         try:
             yield
         except StorageFailed:
@@ -146,8 +159,7 @@ class Looked:
             return None
         if control.chain != self._entries[0].hash or control.columns != shape.text:
             return None
-        made_by = {entry.epoch: entry.execution_id for entry in self._entries if not entry.maintains}
-        if made_by.get(control.epoch) != control.execution_id:
+        if self._made_by.get(control.epoch) != control.execution_id:
             self.context.warn(f"W610: output '{self.node.name}': {self.shown} holds an epoch that this state does not know; it is written anew")
             return None
         return control.epoch if self.context.followed_from <= control.epoch else None
@@ -155,11 +167,9 @@ class Looked:
     def intact(self, head: Entry) -> bool:
         """Whether the table holds the last epoch."""
         control = self.standing.control
-        if self.standing.kind != "table" or control is None or not self.ours or control.chain != self._entries[0].hash:
+        if self.standing.kind != "table" or control is None or not self._holds(head) or control.chain != self._entries[0].hash:
             return False
-        made_by = {entry.epoch: entry.execution_id for entry in self._entries if not entry.maintains}
-        shape = self.shape(undeclared(self.context.plan, self.node, files_before(head)))
-        return (control.epoch, control.execution_id) == (head.epoch, made_by.get(head.epoch)) and control.columns == shape.text
+        return control.columns == self.shape(undeclared(self.context.plan, self.node, files_before(head))).text
 
     def moved(self, head: Entry) -> bool:
         """Whether the last epoch wrote the output elsewhere."""

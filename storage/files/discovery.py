@@ -315,12 +315,17 @@ class _Pattern(Protocol):
     def fullmatch(self, text: bytes) -> object: ...
 
 
-def pattern_of(pattern: str) -> _Pattern:
-    """A compiled regular expression of RE2, which takes linear time for every pattern. Raises PathRefused for an invalid one."""
+def _quiet() -> re2.Options:
+    """RE2's options, with errors raised only, not written to the terminal too."""
     options = re2.Options()
     options.log_errors = False
+    return options
+
+
+def pattern_of(pattern: str) -> _Pattern:
+    """A compiled regular expression of RE2, which takes linear time for every pattern. Raises PathRefused for an invalid one."""
     try:
-        return re2.compile(pattern, options)  # type: ignore[no-any-return]  # re2 has no types
+        return re2.compile(pattern, _quiet())  # type: ignore[no-any-return]  # re2 has no types
     except re2.error as wrong:
         reason = wrong.args[0].decode() if isinstance(wrong.args[0], bytes) else wrong
         raise PathRefused(f"regex '{pattern}' cannot be read: {reason}") from None
@@ -381,9 +386,7 @@ def _matcher(patterns: Iterable[str]) -> Callable[[str], object]:
 
 def _together(patterns: Iterable[str]) -> Callable[[bytes], object]:
     """Some globs, matched at once."""
-    options = re2.Options()
-    options.log_errors = False
-    globs = re2.Set.FullMatchSet(options)
+    globs = re2.Set.FullMatchSet(_quiet())
     for pattern in patterns:
         try:
             globs.Add(_translated(pattern))

@@ -1,7 +1,7 @@
 """Salted hashes of the contents of files: whether a file has the content that it had.
 
-They are XXH3 of 128 bits, computed as quickly as a file is read. By chance no two contents have one hash. Against somebody who writes both versions of a file
-this does not hold: of random salts one in a hundred gives two contents made for it the same hash.
+They are XXH3 of 128 bits, computed as quickly as a file is read. Two contents never have the same hash by chance. XXH3 does not protect against somebody who
+writes both versions of a file: two contents can be made that have the same hash under one random salt in a hundred.
 """
 
 from __future__ import annotations

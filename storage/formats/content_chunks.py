@@ -128,9 +128,8 @@ class ContentChunks:
     def ranges(self, chosen: Positions | None = None, target: int = CHUNK_BYTES) -> tuple[Range, ...]:
         """Ranges of about `target` bytes that read all chunks, or the `chosen` ones (ascending numbers from 0)."""
         numbers = np.arange(self.count) if chosen is None else chosen
-        filled = np.cumsum(self.starts[numbers + 1] - self.starts[numbers]) // target
-        groups = np.split(numbers, np.flatnonzero(np.diff(filled)) + 1)
-        return tuple(self._range(group) for group in groups if len(group))
+        sizes = self.starts[numbers + 1] - self.starts[numbers]
+        return tuple(self._range(group) for group in _by_size(numbers, sizes, target))
 
     def holding(self, rows: Positions) -> tuple[Range, ...]:
         """Ranges of the chunks that contain the records with these numbers."""
@@ -451,8 +450,8 @@ class _Walk:
         """Where the records of each new part begin, and the last one ends. They are looked for in many parts at once. Raises _GivenUp."""
         parts = [part for part in self._parts if isinstance(part, _New)]
         uncut = [part for part in parts if part.bounds is None]
-        filled = np.cumsum([part.end - part.start for part in uncut]) // CHUNK_BYTES
-        groups = np.split(np.arange(len(uncut)), np.flatnonzero(np.diff(filled)) + 1)
+        sizes = np.array([part.end - part.start for part in uncut], np.int64)
+        groups = _by_size(np.arange(len(uncut)), sizes, CHUNK_BYTES)
         found = (bounds for numbers in groups for bounds in self._bounds_within([uncut[number] for number in numbers.tolist()]))
         return (next(found) if part.bounds is None else part.bounds for part in parts)
 
@@ -563,6 +562,12 @@ def _settled(hashes: Hashes, path: Place, facts: tuple[object, ...]) -> Hashes:
     return hashes._replace(chunks=np.frombuffer(os.urandom(hashes.chunks.nbytes), np.uint64), records=None)
 
 
+def _by_size(items: Positions, sizes: Positions, target: int) -> Iterator[Positions]:
+    """Yield items in groups that have about `target` bytes each. `sizes`: the bytes of each item."""
+    filled = np.cumsum(sizes) // target
+    return (group for group in np.split(items, np.flatnonzero(np.diff(filled)) + 1) if len(group))
+
+
 def _words(data: Buffer) -> Words:
     """The eight bytes that begin at each place."""
     return np.ndarray((len(data) - _WORD + 1,), "<u8", data, strides=(1,))
@@ -602,9 +607,8 @@ def _digests(data: Buffer, bounds: Positions, seed: int) -> tuple[RecordHashes, 
     words = _words(data)
     begins: list[RecordHashes] = []
     found: list[int] = []
-    filled = np.cumsum(np.diff(bounds)) // RESIDENT
     with memoryview(data) as view:
-        for starts in np.split(bounds[:-1], np.flatnonzero(np.diff(filled)) + 1):
+        for starts in _by_size(bounds[:-1], np.diff(bounds), RESIDENT):
             ends = bounds[len(found) + 1 : len(found) + len(starts) + 1]
             found += [record_hashes.of_chunk(view[start:end], seed) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
             begins.append(_begins(words, starts))

@@ -318,6 +318,33 @@ def check_replacing_counts_once(kind: str, path: Path) -> None:
     assert [one.ask("SELECT precious FROM report") for one in (database, other)] == [[(7,)], [(7,)]]
 
 
+def check_permission_beside_own_table(path: Path) -> None:
+    """A permission that was given back is spent by the write of an own table out of a backup. A write of a table that holds the last epoch reads no permissions."""
+    folder, database = made("sqlite", path)
+    theirs = ["CREATE TABLE report (id INTEGER, region TEXT, amount INTEGER)", "INSERT INTO report VALUES (7, 'theirs', 1)", "CREATE UNIQUE INDEX one_region ON report (region)"]
+    lay(folder, FIRST)
+    folder.run()
+    backup = (path / database.name).read_bytes()
+    database.do("DROP TABLE report", "DROP TABLE _errata_outputs", *theirs)
+    lay(folder, [*FIRST, (4, "west", 7)])
+    with pytest.raises(StorageFailed, match="E613"):
+        folder.run(force=True)
+    (path / database.name).write_bytes(backup)
+    lay(folder, [*FIRST, (5, "west", 7)])
+    folder.run()
+    assert stored(database) == Counter([*FIRST, (5, "west", 7)])
+    permissions = Path(folder.load().state.root, "replaceable")
+    noted = permissions.read_bytes()
+    permissions.write_bytes(b"unreadable")
+    lay(folder, SECOND)
+    folder.run()
+    assert stored(database) == Counter(SECOND)
+    permissions.write_bytes(noted)
+    database.do("DROP TABLE report", "DROP TABLE _errata_outputs", *theirs)
+    with pytest.raises(StorageFailed, match="E610"):
+        folder.run()
+
+
 def check_killed_before_replacing(kind: str, path: Path) -> None:
     """A run with `--force` that dies before its transaction ends leaves no permission behind."""
     folder, database = made(kind, path)

@@ -78,6 +78,10 @@ def test_force_counts_for_one_table_once(kind: str, tmp_path: Path) -> None:
     tables.check_replacing_counts_once(kind, tmp_path)
 
 
+def test_force_counts_no_longer_once_an_own_table_was_written(tmp_path: Path) -> None:
+    tables.check_permission_beside_own_table(tmp_path)
+
+
 def test_force_of_a_run_that_was_killed_does_not_count_for_the_next(tmp_path: Path) -> None:
     tables.check_killed_before_replacing("sqlite", tmp_path)
 
