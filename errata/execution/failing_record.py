@@ -20,9 +20,12 @@ from errata.plan.plan import Node
 from errata.rendering.event_stream import without_values
 from errata.rollback.cell_texts import plain
 from errata.rollback.dead_letters import Rejects
+from errata.rollback.group_fields import groups_in_words
+from errata.rollback.provenance import is_group_reject
 from errata.rollback.record_locations import Places
 from errata.state.run_state import NodeDelta, RunState
 from errata.state.source_files import place_of
+from operators.aggregate.operator import Aggregate
 from operators.core.evaluate import prepare
 from operators.source.file_changes import FileRecord
 from operators.source.node import SourceNode
@@ -77,8 +80,10 @@ def _place_behind(run: RunState, node: Node, first: Mapping[str, Any], places: P
 
 
 def _key_in_words(node: Node, first: Mapping[str, Any]) -> str:
-    """The key of a record that a table or a query has, which has no number; that it has none where no primary key is declared."""
+    """The key of a record that a table or a query has, which has no number; that it has none where no primary key is declared. The fields of a group that failed."""
     operator = node.operator
+    if isinstance(operator, Aggregate) and is_group_reject(first):
+        return groups_in_words(operator, [bare(first["_key"])])[0]
     if not isinstance(operator, SourceNode) or not operator.config.asks:
         return ""
     fields = first.get("fields") or {}

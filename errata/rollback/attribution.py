@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from changelog.keys.encoding import bare, decode_key
+from changelog.keys.encoding import bare
 from errata.plan.correlation import keeps_mates, key_fields
 from errata.plan.plan import Node, Plan
 from errata.rollback.groups import Groups
@@ -16,7 +16,7 @@ from errata.rollback.provenance import Failure, branch_of
 from errata.rollback.record_locations import Places
 from errata.state.suppressed_rows import Suppression
 from operators.aggregate.operator import Aggregate
-from operators.core.row_type import Status, values_of_parts
+from operators.core.row_type import Status
 
 CORRELATED = "correlated"
 OVERFLOW = "group_size_exceeded"
@@ -130,8 +130,7 @@ class Attributions:
 
     def _group_text(self, failure: Failure) -> str:
         node = cast("Aggregate", self.plan[failure.lead.node].operator)
-        values = values_of_parts(decode_key(failure.lead.key, node.output.key.types or ()), node.key_values)
-        return ",".join("" if value is None else str(value) for value in values)
+        return ",".join("" if value is None else str(value) for value in node.values_in(failure.lead.key).values())
 
     def trigger_error(self, failure: Failure) -> dict[str, Any]:
         """The error of an aggregate's failed row for the DLQ."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
@@ -14,12 +14,14 @@ from errata.plan.correlation import TRIGGERS, key_fields
 from errata.plan.plan import Node, Plan
 from errata.rollback.cell_texts import texts
 from errata.rollback.first_epochs import first_epochs
+from errata.rollback.group_fields import fields_in_keys, groups_in_words
 from errata.rollback.groups import groups_in
 from errata.rollback.provenance import GROUP_REJECT, branches, is_group_reject, leads_of_rejects
 from errata.rollback.record_locations import PLACE, Places, SourceState
 from errata.state.node_tables import Tables
 from errata.state.run_state import RunState
 from errata.state.trigger_table import Trigger, live_triggers
+from operators.aggregate.operator import Aggregate
 from operators.core.run_values import RunValues
 from storage.state.entry import Entry
 from storage.state.location import State
@@ -113,7 +115,7 @@ class Rejects:
         return pl.concat(found, how="diagonal").with_columns(source=single.then("lead"), record=single.then("record")).drop("lead", "grouped")
 
     def _described(self, node: Node, kept: pl.DataFrame, fields: Iterable[str] = ()) -> pl.DataFrame:
-        """Rows of a node (`key`, `epoch`, `error`) with the members of their errors, and with the wanted `fields`.
+        """Rows of a node (`key`, `epoch`, `error`) with the members of their errors, and with the wanted `fields`; the details of failed groups name them.
 
         The members of a group share one error, which is read once.
         """
@@ -121,6 +123,9 @@ class Rejects:
         said = pl.DataFrame({"error": kept["error"].unique()})
         parts = said["error"].str.json_decode(pl.Struct({**dict.fromkeys(SAID, pl.String), **({"fields": pl.Struct(own)} if own else {})})).struct.unnest()
         rows = kept.join(said.hstack(parts.with_columns(pl.col(SAID).fill_null(""))), on="error", how="left", maintain_order="left").drop("error")
+        if isinstance(node.operator, Aggregate) and (of_groups := rows["category"] == GROUP_REJECT).any():
+            words = groups_in_words(node.operator, bare_keys(rows.filter(of_groups)["key"]))
+            rows = rows.with_columns(pl.Series("detail", [""] * rows.height).scatter(of_groups.arg_true(), words) + pl.col("detail"))
         known: dict[str, pl.Expr | pl.Series] = {"node": pl.lit(node.name), "stage": pl.lit(f"{node.kind}:{node.name}"), "route": branches(self.plan, node, bare_keys(kept["key"]))}
         return rows.with_columns(pl.when(pl.col(name) != "").then(name).otherwise(value).alias(name) for name, value in known.items())
 
@@ -132,9 +137,8 @@ class Rejects:
         return record.to_frame().hstack(self.places.of(node.name, record, known)).with_columns(_fields(node, rows))
 
     def _groups(self, node: Node, keys: pl.Series) -> pl.DataFrame:
-        """The live rows of an aggregate with these keys: `record` and their fields."""
-        rows = self._live(node, keys)
-        return pl.Series("record", rows.column("_key")).to_frame().with_columns(_fields(node, rows))
+        """The rows of an aggregate with these keys: `record` and their fields."""
+        return group_fields(node, self._live(node, keys), keys)
 
     def _live(self, node: Node, keys: pl.Series) -> pa.Table:
         return live_rows(self.tables.live(self.engine, node, self.values, self.places.at).as_frame(), keys, self.engine)
@@ -151,11 +155,20 @@ def fields_above(plan: Plan, name: str) -> list[str]:
     return list(dict.fromkeys(field for source in plan.sources_of(name) for field in plan[source].operator.output.data))
 
 
+def group_fields(node: Node, rows: pa.Table, keys: pl.Series) -> pl.DataFrame:
+    """The fields of an aggregate's rows with these keys as text, beside `record`. A group that failed has no row among the live `rows`, so its key tells its fields."""
+    live = pl.Series("record", rows.column("_key")).to_frame().with_columns(_fields(node, rows))
+    failed = keys.filter(~keys.is_in(live["record"].implode()))
+    known = fields_in_keys(cast("Aggregate", node.operator), failed)
+    return pl.concat([live, pl.DataFrame({"record": failed, **{FIELD + name: found for name, found in known.items()}})], how="diagonal")
+
+
 def fields_of_groups(run: RunState, node: Node, keys: Iterable[bytes]) -> dict[bytes, dict[str, str]]:
-    """The fields of live rows of an aggregate as text, while a run is under way."""
-    rows = live_rows(run.tables.live(run.engine, node, run.values).as_frame(), pl.Series(list(keys), dtype=pl.Binary), run.engine)
-    fields = pl.DataFrame(_fields(node, rows)).rename(lambda name: name.removeprefix(FIELD))
-    return dict(zip(map(bytes, rows.column("_key").to_pylist()), fields.iter_rows(named=True), strict=True))
+    """The fields of rows of an aggregate as text, while a run is under way."""
+    wanted = pl.Series(list(dict.fromkeys(keys)), dtype=pl.Binary)
+    rows = live_rows(run.tables.live(run.engine, node, run.values).as_frame(), wanted, run.engine)
+    found = group_fields(node, rows, wanted).rename(lambda name: name.removeprefix(FIELD)).iter_rows(named=True)
+    return {one.pop("record"): {name: text for name, text in one.items() if text is not None} for one in found}
 
 
 def rejects_now(run: RunState, plan: Plan, places: Places) -> pl.DataFrame:

@@ -12,6 +12,7 @@ from changelog.columns import column
 from changelog.exact.ranges import value_ranges
 from changelog.exact.rounding import with_totals
 from changelog.frames import any_of, mapped, united
+from changelog.keys.encoding import decode_key
 from changelog.keys.spark import key_column
 from changelog.lazy_imports import F, Window, pa
 from changelog.ops import weight
@@ -44,6 +45,7 @@ from operators.core.row_type import (
     key_types,
     may_have_many_spellings,
     spelling,
+    values_of_parts,
 )
 from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
@@ -177,9 +179,14 @@ class Aggregate(Keyed):
         return [part for name, type_ in self.groups.items() for part in key_parts(column(name), type_)]
 
     @property
-    def key_values(self) -> list[Type]:
-        """Types of the values in keys."""
-        return list(self.groups.values())
+    def key_values(self) -> Mapping[str, Type]:
+        """The values in keys: their names and types, in order."""
+        return self.groups
+
+    def values_in(self, key: bytes) -> dict[str, Any]:
+        """Return the values in the key of a row by name, as `values_of_parts` returns them."""
+        values = values_of_parts(decode_key(key, self.output.key.types or ()), self.key_values.values())
+        return dict(zip(self.key_values, values, strict=True))
 
     def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
         """Return the records of the groups, without filtered and failed ones."""

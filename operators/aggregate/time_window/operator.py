@@ -62,9 +62,9 @@ class WindowedAggregate(Aggregate):
         return {f"'out_of_order' of source '{name}'": held for name, held in self.held.items() if self.lateness is not None}
 
     @property
-    def key_values(self) -> list[Type]:
-        """The group's and, context them, the window's bounds."""
-        return [DATE_TIME, *super().key_values, DATE_TIME]
+    def key_values(self) -> Mapping[str, Type]:
+        """The group's fields between the bounds of the window."""
+        return {"$window.start": DATE_TIME, **super().key_values, "$window.end": DATE_TIME}
 
     @property
     def accumulators(self) -> None:

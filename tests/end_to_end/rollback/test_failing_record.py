@@ -70,3 +70,41 @@ def test_the_last_line_names_the_file_to_fix(tmp_path: Path, rows: str, code: in
         ended, _, stderr = command("run", "pipeline.yaml", "--engine", "sail", "--quiet")
     assert ended == code
     assert stderr.endswith("\nEpoch 1 stands; fix o.csv, then run again.\n")
+
+
+GROUPS = """\
+pipeline: { name: groups }
+error_handling: { strategy: STRATEGY, dlq: { path: out/dlq.csv } }
+nodes:
+  - type: source
+    name: rows
+    config:
+      name: rows
+      type: csv
+      glob: rows/*.csv
+      watermark: { column: at }
+      schema: [{ name: at, type: date_time }, { name: g, type: any }, { name: price, type: "decimal(9,2)" }, { name: v, type: int }]
+  - { type: aggregate, name: parts, input: rows, config: { group_by: [g, price], cxl: "emit part = 12 / sum(v)"WINDOW } }
+  - { type: output, name: out, input: parts, config: { name: out, type: csv, path: out/parts.csv } }
+"""
+
+
+@pytest.mark.parametrize(("window", "named"), [
+    ("", ["group g=7, price=2.50: division by zero", "group g=x, y, price=null: division by zero"]),
+    (", time_window: { tumbling: { size: 1h } }", [
+        "group $window.start=2024-05-01T00:00:00, g=7, price=2.50, $window.end=2024-05-01T01:00:00: division by zero",
+        "group $window.start=2024-05-01T01:00:00, g=x, y, price=null, $window.end=2024-05-01T02:00:00: division by zero",
+    ]),
+])  # fmt: skip
+def test_a_failed_group_is_named(tmp_path: Path, window: str, named: list[str]) -> None:
+    folder = Folder(tmp_path)
+    text = GROUPS.replace("WINDOW", window)
+    folder.write("pipeline.yaml", text.replace("STRATEGY", "continue"))
+    folder.write("rows/a.csv", 'at,g,price,v\n2024-05-01T00:10:00,7,2.5,0\n2024-05-01T00:20:00,z,1,4\n2024-05-01T01:10:00,"x, y",,0\n')
+    folder.run()
+    found = [(row["_cxl_dlq_error_detail"], row["g"], row["price"], row["v"]) for row in folder.rows("out/dlq.csv")]
+    assert sorted(found) == [(named[0], "7", "2.50", ""), (named[1], "x, y", "", "")]
+    folder.write("pipeline.yaml", text.replace("STRATEGY", "fail_fast"))
+    with pytest.raises(Stopped) as stopped:
+        folder.run(full_refresh=True)
+    assert str(stopped.value) == f"node 'parts': {named[0]} (aggregate_finalize)"
