@@ -9,6 +9,7 @@ It compares one 64-bit hash for each record, in numpy, as a patience diff does:
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from changelog.lazy_imports import np
@@ -19,14 +20,16 @@ if TYPE_CHECKING:
 
 Hashes: TypeAlias = "NDArray[np.int64]"
 Positions: TypeAlias = "NDArray[np.int64]"
+Mask: TypeAlias = "NDArray[np.bool_]"
+Pairs: TypeAlias = tuple[Positions, Positions]
 
 
-def align(old: Hashes, new: Hashes) -> tuple[Positions, Positions]:
+def align(old: Hashes, new: Hashes) -> Pairs:
     """Positions of the records that stayed, in the old and in the new version: two ascending arrays of one length.
 
     Equal arrays pair up fully. Deterministic; not always the longest common subsequence, always a common subsequence.
     """
-    pairs: list[tuple[Positions, Positions]] = []
+    pairs: list[Pairs] = []
     stack = [(0, len(old), 0, len(new))]
     while stack:
         low, high, start, end = stack.pop()
@@ -46,12 +49,62 @@ def align(old: Hashes, new: Hashes) -> tuple[Positions, Positions]:
             stack.extend(_between(runs, (low, high), (start, end)))
     if not pairs:
         return np.empty(0, np.int64), np.empty(0, np.int64)
+    return _in_order(pairs)
+
+
+def align_ranges(before: Sequence[slice], now: Sequence[slice], alike: Callable[[Positions, Positions], Mask], hashes: Callable[[Positions, Positions], Pairs]) -> Pairs:
+    """Align ranges of two versions pair by pair as `align` does, and return the positions of the records that stayed in the versions.
+
+    Where a range has one length in both and at most one record differs, the others stayed in their places, and nothing is hashed.
+
+    Args:
+        before: Ascending ranges of positions in the old version.
+        now: As many of the new version.
+        alike: Which records at some positions, in the old and in the new version, are equal.
+        hashes: The hashes of the records at some positions in the old version, and at others in the new one.
+    """
+    old, new = _bounds(before), _bounds(now)
+    level = old[:, 1] - old[:, 0] == new[:, 1] - new[:, 0]
+    left, right = _positions(old[level]), _positions(new[level])
+    same, range_of = alike(left, right), np.repeat(np.flatnonzero(level), old[level, 1] - old[level, 0])
+    settled = level & (np.bincount(range_of[~same], minlength=len(level)) <= 1)
+    kept = same & settled[range_of]
+    pairs = [(left[kept], right[kept])]
+    if not settled.all():
+        old, new = old[~settled], new[~settled]
+        left, right = _positions(old), _positions(new)
+        parts = [_parts(values, bounds) for values, bounds in zip((*hashes(left, right), left, right), (old, new, old, new), strict=True)]
+        for old_hashes, new_hashes, at_left, at_right in zip(*parts, strict=True):
+            stayed = align(old_hashes, new_hashes)
+            pairs.append((at_left[stayed[0]], at_right[stayed[1]]))
+    return _in_order(pairs)
+
+
+def _bounds(ranges: Sequence[slice]) -> NDArray[np.int64]:
+    """Begin and end of each range, a row each."""
+    return np.array([(one.start, one.stop) for one in ranges], np.int64).reshape(-1, 2)
+
+
+def _positions(bounds: NDArray[np.int64]) -> Positions:
+    """The positions in ranges, one range after the other."""
+    sizes = bounds[:, 1] - bounds[:, 0]
+    found: Positions = np.arange(int(sizes.sum())) + np.repeat(bounds[:, 0] - (np.cumsum(sizes) - sizes), sizes)
+    return found
+
+
+def _parts(values: NDArray[np.int64], bounds: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """The values at positions of ranges by range, as `_positions` orders them."""
+    return np.split(values, np.cumsum(bounds[:, 1] - bounds[:, 0])[:-1])
+
+
+def _in_order(pairs: Sequence[Pairs]) -> Pairs:
+    """All pairs, in order."""
     left_side, right_side = (np.concatenate(side) for side in zip(*pairs, strict=True))
     order = np.argsort(left_side, kind="stable")
     return left_side[order], right_side[order]
 
 
-def align_beyond(old: Hashes, new: Hashes, floor: int, again: NDArray[np.bool_]) -> tuple[Positions, Positions, bool]:
+def align_beyond(old: Hashes, new: Hashes, floor: int, again: Mask) -> tuple[Positions, Positions, bool]:
     """Align two versions whose first `floor` records are known by their number.
 
     A known record stays as long as the new version has that many records. What follows is aligned like a text.
@@ -72,7 +125,7 @@ def align_beyond(old: Hashes, new: Hashes, floor: int, again: NDArray[np.bool_])
     return np.concatenate([head, left + floor]), np.concatenate([head, right + floor]), bool((~same & ~again[:known]).any())
 
 
-def _note(pairs: list[tuple[Positions, Positions]], left: int, right: int, length: int) -> None:
+def _note(pairs: list[Pairs], left: int, right: int, length: int) -> None:
     if length:
         pairs.append((np.arange(left, left + length), np.arange(right, right + length)))
 
@@ -104,7 +157,7 @@ def _between(runs: list[tuple[int, int, int]], before: tuple[int, int], after: t
     return [(left, stop, right, close) for (left, right), (stop, close) in zip(opens, closes, strict=True) if left < stop and right < close]
 
 
-def _anchors(old: Hashes, new: Hashes) -> tuple[Positions, Positions]:
+def _anchors(old: Hashes, new: Hashes) -> Pairs:
     """Records that occur once on either side, in the longest selection that is in order on both."""
     left, right = _once(old), _once(new)
     _, at_left, at_right = np.intersect1d(old[left], new[right], assume_unique=True, return_indices=True)

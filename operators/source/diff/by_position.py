@@ -24,7 +24,7 @@ from operators.source.diff.chunk_index import (
     regions_between,
 )
 from operators.source.diff.relabelling import AlignedRange
-from operators.source.diff.sides import Side, looked_at, new_hashes, of_file, old_hashes
+from operators.source.diff.sides import Side, looked_at, new_hashes, of_file, old_hashes, stayed_within
 from operators.source.diff.versions import FileChange, Versions
 from operators.source.file_changes import FileRecord, Part
 from operators.source.request import IngestRequest, IngestResult
@@ -144,8 +144,8 @@ def _changed_chunks(request: IngestRequest, record: FileRecord, chunks: ContentC
     was, now = looked_at(request, part, before, [one.old for one in regions], few=few)
     if was.hashes.num_rows != count:
         return None
-    pairs = [align(_hashes(was.hashes)[place.old], _hashes(now.hashes)[place.new]) for place in places]
-    both = Versions(request, record, was, now, _shifted_pairs(pairs, places), places)
+    stayed_here = stayed_within(request, was, now, [one.old for one in places], [one.new for one in places])
+    both = Versions(request, record, was, now, stayed_here, places)
     listed = before.changed(chunks, stayed, chosen, *both.ends(counts.cumsum() - counts, counts.cumsum() - 1))
     return both.change(part, chunks, listed)
 
@@ -159,14 +159,6 @@ def _places(before: ChunkList, now: ContentChunks, regions: Sequence[Region]) ->
 
 def _hashes(table: pa.Table) -> Any:
     return table.column("__hash").to_numpy()
-
-
-def _shifted_pairs(pairs: Sequence[tuple[Any, Any]], places: Sequence[AlignedRange]) -> tuple[Any, Any]:
-    """The pairs of each range as positions in both whole files."""
-    none = np.empty(0, np.int64)
-    left = np.concatenate([none, *(pair[0] + place.old.start for pair, place in zip(pairs, places, strict=True))])
-    right = np.concatenate([none, *(pair[1] + place.new.start for pair, place in zip(pairs, places, strict=True))])
-    return left, right
 
 
 def _aligned(request: IngestRequest, record: FileRecord, old: pa.Table, new: pa.Table) -> tuple[Any, Any, bool]:

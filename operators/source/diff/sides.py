@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from changelog.arrow_algebra import images
 from changelog.equality import parts
 from changelog.frames import of_keys
 from changelog.lazy_imports import F, np, pa, pl
-from operators.source.diff.alignment import Positions
+from operators.source.diff.alignment import Hashes, Mask, Pairs, Positions, align_ranges
 from operators.source.diff.chunk_index import ChunkList
 from operators.source.file_changes import FileRecord, Part
 from operators.source.reading import FileReader
@@ -41,7 +42,8 @@ class Side:
 def looked_at(request: IngestRequest, part: Part, before: ChunkList, bounds: Sequence[tuple[int, int]], *, few: bool) -> Sequence[Side]:
     """Return the prior and the new rows of ranges of chunks. `few`: with all columns and on the driver, so that differing rows need not be read again."""
     if few:
-        return _numbered(request, _near(request, part.record, before, bounds), request.files.on_driver([part])[0])
+        old, new = _near(request, part.record, before, bounds).sort_by("_key"), request.files.on_driver([part])[0].sort_by("_row")
+        return [Side(old.select(_key_columns(request)), old), Side(new.select(["_row"]), new)]
     stood, fresh = _standing(request, part.record, before, bounds), request.files.frame(request.engine, [part])
     names = (_key_columns(request), ["_row"])
     frames = [frame.select(*own, _hash(request, frame)) for frame, own in zip((stood, fresh), names, strict=True)]
@@ -62,22 +64,25 @@ def _standing(request: IngestRequest, record: FileRecord, before: ChunkList, bou
     return request.prior.filtered(lambda rows: before.standing(of_file(rows, request.files, record), bounds, prefix, request.engine))
 
 
-def _numbered(request: IngestRequest, live: pa.Table, fresh: pa.Table) -> tuple[Side, Side]:
-    """Return both versions of rows on the driver, numbered there."""
-    old, new = live.sort_by("_key"), fresh.sort_by("_row")
-    was, now = numbered(old, new, [name for name in request.compared() if name != "_row"])
-    return Side(old.select(_key_columns(request)).append_column("__hash", was), old), Side(new.select(["_row"]).append_column("__hash", now), new)
+def stayed_within(request: IngestRequest, was: Side, now: Side, before: Sequence[slice], after: Sequence[slice]) -> Pairs:
+    """Return the positions of the records that stayed, before and now: ranges of the old version are aligned with as many of the new one."""
+    if was.rows is None or now.rows is None:
+        old_hashes, new_hashes = (side.hashes.column("__hash").to_numpy() for side in (was, now))
+        return align_ranges(before, after, lambda left, right: old_hashes[left] == new_hashes[right], lambda left, right: (old_hashes[left], new_hashes[right]))
+    names = [name for name in request.compared() if name != "_row"]
+    old, new = was.rows.select(names).cast(now.rows.select(names).schema), now.rows.select(names)
+    return align_ranges(before, after, partial(_alike, images(old), images(new)), lambda left, right: numbered(old.take(left), new.take(right), names))
 
 
-def numbered(old: pa.Table, new: pa.Table, names: Sequence[str]) -> tuple[pa.Array, pa.Array]:
+def numbered(old: pa.Table, new: pa.Table, names: Sequence[str]) -> tuple[Hashes, Hashes]:
     """Number rows on the driver by the columns `names`, in place of a hash. Equal numbers mean equal printed values.
 
     Rows are compared by two hashes of 64 bits: comparing all columns takes ten times as long.
     """
     rows = pl.DataFrame(images(pa.concat_tables([old.select(names).cast(new.select(names).schema), new.select(names)])))
     hashes = pl.DataFrame([rows.hash_rows(seed).alias(name) for name, seed in _SEEDS.items()])
-    numbers = hashes.with_row_index("at").select(pl.col("at").first().over(hashes.columns).cast(pl.Int64)).to_series().to_arrow()
-    return numbers.slice(0, old.num_rows), numbers.slice(old.num_rows)
+    numbers = hashes.with_row_index("at").select(pl.col("at").first().over(hashes.columns).cast(pl.Int64)).to_series().to_numpy()
+    return numbers[: old.num_rows], numbers[old.num_rows :]
 
 
 def unchanged(old: pa.Table, new: pa.Table, names: Sequence[str]) -> tuple[Positions, Positions]:
@@ -88,11 +93,16 @@ def unchanged(old: pa.Table, new: pa.Table, names: Sequence[str]) -> tuple[Posit
     before, now = (pl.DataFrame({"key": side.column("_key")}).with_row_index(at) for side, at in ((old, "left"), (new, "right")))
     met = before.join(now, on="key")
     left, right = met["left"].to_numpy().astype(np.int64), met["right"].to_numpy().astype(np.int64)
-    sides = (images(old.select(names).cast(new.select(names).schema)), images(new.select(names)))
-    alike = np.ones(len(left), np.bool_)
-    for name in sides[1]:
-        alike &= sides[0][name][left].eq_missing(sides[1][name][right]).to_numpy()
+    alike = _alike(images(old.select(names).cast(new.select(names).schema)), images(new.select(names)), left, right)
     return left[alike], right[alike]
+
+
+def _alike(old: Mapping[str, pl.Series], new: Mapping[str, pl.Series], left: Positions, right: Positions) -> Mask:
+    """Which rows at some places, before and now, print the same in all columns."""
+    found = np.ones(len(left), np.bool_)
+    for name, values in new.items():
+        found &= old[name][left].eq_missing(values[right]).to_numpy()
+    return found
 
 
 def old_hashes(request: IngestRequest, stood: DataFrame) -> pa.Table:

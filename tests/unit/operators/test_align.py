@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.source.diff.alignment import align
+from operators.source.diff.alignment import align, align_ranges
 from operators.source.file_changes import longest_in_order
 
 values = st.lists(st.integers(0, 6), max_size=30)
@@ -41,6 +41,34 @@ def test_pairs_are_equal_and_ascend_on_both_sides(old: list[int], new: list[int]
 @given(values)
 def test_equal_versions_pair_fully(rows: list[int]):
     assert paired(rows, rows) == [(at, at) for at in range(len(rows))]
+
+
+versions = st.lists(st.integers(0, 6), max_size=8)
+
+
+@st.composite
+def edited(draw: st.DrawFn) -> tuple[list[int], list[int]]:
+    """A version, and the same with another record in one place, or with two records in each other's places."""
+    rows = draw(st.lists(st.integers(0, 9), min_size=2, max_size=8, unique=True))
+    one, other = draw(st.integers(0, len(rows) - 1)), draw(st.integers(0, len(rows) - 1))
+    now = list(rows)
+    now[one], now[other] = rows[other] if one != other else 10, rows[one] if one != other else 10
+    return rows, now
+
+
+@given(st.lists(st.tuples(versions, versions) | edited(), max_size=6), st.data())
+def test_ranges_are_aligned_each_by_itself(ranges: list[tuple[list[int], list[int]]], data: st.DataObject):
+    """Between the ranges lie records that belong to none."""
+    sides, slices = [], []
+    for side in zip(*ranges, strict=True) if ranges else ((), ()):
+        gaps = [data.draw(st.integers(0, 2)) for _ in side]
+        begins = list(accumulate((gap + len(rows) for gap, rows in zip(gaps, side, strict=True)), initial=0))
+        slices.append([slice(end - len(rows), end) for end, rows in zip(begins[1:], side, strict=True)])
+        sides.append(np.array([value for gap, rows in zip(gaps, side, strict=True) for value in (*[0] * gap, *rows)], np.int64))
+    old, new = sides
+    found = align_ranges(*slices, lambda left, right: old[left] == new[right], lambda left, right: (old[left], new[right]))
+    alone = [(was.start + left, now.start + right) for was, now, (one, other) in zip(*slices, ranges, strict=True) for left, right in paired(one, other)]
+    assert list(zip(*(side.tolist() for side in found), strict=True)) == alone
 
 
 @given(values, values, values, values)

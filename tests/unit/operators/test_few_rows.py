@@ -30,7 +30,7 @@ def image_table(rows: list[tuple[Any, ...]], **columns: pa.Array) -> pa.Table:
 @given(old=st.lists(images, max_size=6), new=st.lists(images, max_size=6))
 def test_numbers_are_the_same_where_images_print_the_same(old: list[tuple[Any, ...]], new: list[tuple[Any, ...]]) -> None:
     before, now = numbered(image_table(old), image_table(new), NAMES)
-    numbers = [*before.to_pylist(), *now.to_pylist()]
+    numbers = [*before.tolist(), *now.tolist()]
     for (one, image), (other, another) in combinations(zip(numbers, [*old, *new], strict=True), 2):
         assert (one == other) == (printed(image) == printed(another))
 
