@@ -48,16 +48,11 @@ def parse_label(data: bytes, start: int = 0) -> tuple[LabelTuple, int]:
 def row_labels(prefix: bytes, numbers: npt.NDArray[np.int64]) -> pa.Array:
     """Return the keys `prefix` + label `(number,)` as a binary Arrow array."""
     count, width = len(numbers), len(prefix) + _WIDTH + 1
-    keys = np.zeros((count, width), dtype=np.uint8)
-    keys[:, : len(prefix)] = np.frombuffer(prefix, dtype=np.uint8)
-    for place in range(_used_bytes(int(numbers.max(initial=0)))):
-        keys[:, width - 2 - place] = (numbers >> (8 * place)).astype(np.uint8)
+    keys = bytearray((prefix + bytes(_WIDTH) + _ENDS) * max(count, 1))
+    high, low = (np.ndarray((count,), kind, keys, len(prefix) + at, (width,)) for kind, at in ((">u2", 0), (">u4", 2)))
+    high[:], low[:] = numbers >> 32, numbers & 0xFFFF_FFFF
     offsets = np.arange(0, (count + 1) * width, width, dtype=np.int32)
     return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(keys)])
-
-
-def _used_bytes(number: int) -> int:
-    return (number.bit_length() + 7) // 8
 
 
 def labels_between(low: LabelTuple | None, high: LabelTuple | None, count: int) -> list[LabelTuple]:

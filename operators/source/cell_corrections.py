@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import orjson
 
+from changelog.constant_columns import constant
 from changelog.lazy_imports import pa, pc
 from operators.corrections.correction import Correction, RawText
 from operators.corrections.entries import cell_text
@@ -59,7 +60,7 @@ class CellCorrections:
 
     def applied(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
         """Return a batch of a reader with corrected cells, and for each record the names of the corrections that changed it; null for none."""
-        none = pa.nulls(batch.num_rows, pa.string())
+        none = constant(None, pa.string(), batch.num_rows)
         if not self.by_key:
             return batch, none
         at = self._candidates(batch)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Final
 
+from changelog.constant_columns import constant
 from changelog.keys.arrow import encoded
 from changelog.keys.positions import row_labels
 from changelog.lazy_imports import pa, pc, pl
@@ -59,12 +60,12 @@ class RowShape:
         `dynamic` names the undeclared columns that contain JSON text.
         """
         batch, corrected = self.corrections.applied(batch)
-        columns: dict[str, pa.Array] = {"_op": pa.repeat(pa.scalar(0, pa.int8()), batch.num_rows)}
+        columns: dict[str, pa.Array] = {"_op": constant(0, pa.int8(), batch.num_rows)}
         if not self.keyed:
             columns["_key"] = row_keys(prefix, batch.column(ROW), batch.column(ERROR))
         elif self.key:
             columns["_key"] = self._value_keys(batch, file)
-        columns["_cause"] = pa.repeat("ingest", batch.num_rows)
+        columns["_cause"] = constant("ingest", pa.string(), batch.num_rows)
         for name in (hidden for hidden in self.hidden if hidden not in ("_row", "_error")):
             columns[name] = self._widened(batch, dynamic) if name == "_widened" else corrected if name == CORRECTED else self._hidden(name, batch, file)
         for rider, name in self.riders:
@@ -74,7 +75,7 @@ class RowShape:
         columns["_error"] = batch.column(ERROR)
         columns["_row"] = batch.column(ROW)
         if self.keyed:
-            columns["_order"] = pa.repeat(pa.scalar(order, pa.int64()), batch.num_rows)
+            columns["_order"] = constant(order, pa.int64(), batch.num_rows)
         if self.mark is not None:
             columns["__mark"] = batch.column(self.mark)
         if self.version:
@@ -108,10 +109,10 @@ class RowShape:
         if name == "_event_time":
             return self.event_times(batch)
         if name == "_file":
-            return pa.repeat(file, batch.num_rows)
+            return constant(file, pa.string(), batch.num_rows)
         if name == "_doc":
             return batch.column(DOCUMENT)
-        return pa.nulls(batch.num_rows, hidden_type(name))
+        return constant(None, hidden_type(name), batch.num_rows)
 
     def _widened(self, batch: pa.RecordBatch, dynamic: frozenset[str]) -> pa.Array:
         return widened(batch, (*self.declared, *((self.mark,) if self.mark else ())), dynamic)
@@ -141,7 +142,7 @@ def widened(batch: pa.RecordBatch, declared: Sequence[str], dynamic: frozenset[s
         return batch.column(UNDECLARED)
     names = [name for name in batch.schema.names if name not in declared and not name.startswith(OWN)]
     if not names:
-        return pa.nulls(batch.num_rows, pa.string())
+        return constant(None, pa.string(), batch.num_rows)
     places = [str(place) for place in range(len(names))]  # a field may have a name that Polars does not take
     frame = pl.from_arrow(pa.RecordBatch.from_arrays([batch.column(name) for name in names], places))
     assert isinstance(frame, pl.DataFrame)  # a batch is no array

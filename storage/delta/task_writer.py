@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from changelog.columns import EPOCH, ERROR, KEY, OP
+from changelog.constant_columns import constant
 from changelog.frames import mapped
 from changelog.lazy_imports import pa, pc
 from changelog.rows import TaskRows
@@ -82,8 +83,8 @@ class _Writing:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for held in _gathered(self.work(batches)):
-            rows = pa.Table.from_batches(held)
-            yield self._file(self.storing.table(rows.append_column(EPOCH, pa.repeat(pa.scalar(self.epoch, pa.int64()), rows.num_rows))))
+            epochs = pa.chunked_array([constant(self.epoch, pa.int64(), batch.num_rows) for batch in held])
+            yield self._file(self.storing.table(pa.Table.from_batches(held).append_column(EPOCH, epochs)))
 
     def _file(self, rows: pa.Table) -> pa.RecordBatch:
         import pyarrow.parquet as pq
@@ -204,9 +205,16 @@ def _stored(rows: pa.Table, encodings: _Encodings) -> pa.Table:
 
 def _once(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
     """Return a column of texts with a dictionary of one, where all rows have the same text and none is null."""
-    if column.null_count or not pc.all(pc.equal(column, column[0])).as_py():
+    if column.null_count or not pc.all(pc.equal(_unshared(column), column[0])).as_py():
         return column
     return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(column)), pa.array([column[0].as_py()], column.type))
+
+
+def _unshared(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column without the chunks that are the begin of the memory of another one."""
+    places = [(chunk.offset, *(buffer and buffer.address for buffer in chunk.buffers())) for chunk in column.chunks]
+    longest = dict(sorted(zip(places, column.chunks, strict=True), key=lambda one: len(one[1])))
+    return pa.chunked_array(list(longest.values()), column.type)
 
 
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import orjson
 from typing_extensions import TypeVar as DefaultTypeVar
 
+from changelog.constant_columns import constant
 from changelog.lazy_imports import np, pa
 from storage.files.errors import Buffer, InputError
 from storage.formats.limits import check_columns, is_gathered
@@ -104,6 +105,16 @@ class Range:
 
 Starts: TypeAlias = "NDArray[np.int64]"
 """Where records begin, ascending."""
+
+
+class StartsOfPiece(Protocol):
+    """Where the records of a piece of a file begin: an array, or what finds the places that are asked for."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[int]: ...
+    def __getitem__(self, numbers: Any, /) -> Any: ...
+
+
 T = TypeVar("T")
 
 
@@ -268,7 +279,7 @@ def document_text(sections: Mapping[str, Any]) -> str:
 def with_document(batches: Iterator[pa.RecordBatch], text: str) -> Iterator[pa.RecordBatch]:
     """The batches with the same DOCUMENT, a `document_text`, on every record."""
     for batch in batches:
-        yield batch.append_column(pa.field(DOCUMENT, pa.string()), pa.repeat(pa.scalar(text), batch.num_rows))
+        yield batch.append_column(pa.field(DOCUMENT, pa.string()), constant(text, pa.string(), batch.num_rows))
 
 
 OptionsT = DefaultTypeVar("OptionsT", default=Any)
@@ -359,7 +370,7 @@ class Reader(Generic[OptionsT]):
         """Ranges of about `target` bytes that together are the file; one range where the file cannot be cut. Raises InputError."""
         return [Range(0, len(data))]
 
-    def record_starts(self, data: Buffer, name: str, look: Callable[[Starts], T]) -> Scanned[T] | None:
+    def record_starts(self, data: Buffer, name: str, look: Callable[[StartsOfPiece], T]) -> Scanned[T] | None:
         """Call `look` in threads with the places where records begin. None where the file cannot be cut before each record.
 
         Raises InputError, also while the results are read.

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import orjson
 
+from changelog.constant_columns import constant
 from changelog.lazy_imports import pa, pc
 from storage.formats.base import CHUNK_BYTES, DOCUMENT, ROW, UNDECLARED, Column, ReadPlan, Reject, batch_schema
 from storage.formats.values import coerce_values, text_in_file
@@ -168,9 +169,9 @@ def assembled(
         cells: returns the text of a column in the rows of some indices
         place: returns where a cell is in its file, by column and index
     """
-    values = [done[column.name].values if column.name in done else pa.nulls(len(rows), arrow_type(column.type)) for column in columns]
+    values = [done[column.name].values if column.name in done else constant(None, arrow_type(column.type), len(rows)) for column in columns]
     failed = {name: result.failed for name, result in done.items() if result.failed is not None}
-    errors = pa.nulls(len(rows), pa.string())
+    errors = constant(None, pa.string(), len(rows))
     if failed:
         errors = _coercion_errors(columns, failed, list(done), cells, errors, place=place)
     if rejected is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from changelog.lazy_imports import np
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 _BLOCK: Final = 1 << 18
 """Bytes that are looked at together: what is made of them stays in the processor's cache, which takes a third of the time of the whole text."""
+_WORD: Final = 64
+"""Bytes of a text whose marks are counted together."""
 
 
 def holds(data: Bytes, byte: int) -> bool:
@@ -21,9 +24,13 @@ def holds(data: Bytes, byte: int) -> bool:
     return data.tobytes().find(byte) >= 0
 
 
-def count_of(data: Bytes, byte: int) -> int:
-    """Return how often a byte is there."""
-    return int(np.count_nonzero(data == byte)) if holds(data, byte) else 0
+def those_in(data: bytes | Bytes, wanted: bytes) -> frozenset[int]:
+    """Return which of some bytes are there. A block is searched for all of them before the next one comes to the processor's cache."""
+    left, view = set(wanted), memoryview(data)  # type: ignore[arg-type]  # arrays are buffers too
+    for start in range(0, len(view), _BLOCK):
+        block = view[start : start + _BLOCK].tobytes()
+        left -= {byte for byte in left if byte in block}
+    return frozenset(wanted) - left
 
 
 def places_of(data: Bytes, byte: int, *others: int) -> Positions:
@@ -39,3 +46,42 @@ def places_of(data: Bytes, byte: int, *others: int) -> Positions:
         places += start
         found.append(places)
     return found[0] if len(found) == 1 else np.concatenate(found)
+
+
+class Marks:
+    """Where a byte is in a text, as a bit for each byte of the text. Places are found where they are asked for, which takes a third of the time of finding all of them."""
+
+    def __init__(self, data: Bytes, byte: int) -> None:
+        self._bits = np.zeros(-(-len(data) // _WORD) * (_WORD // 8), np.uint8)
+        for start in range(0, len(data), _BLOCK):
+            marks = np.packbits(data[start : start + _BLOCK] == byte)
+            self._bits[start // 8 : start // 8 + len(marks)] = marks
+
+    @cached_property
+    def _counts(self) -> Positions:
+        """How many marks are up to the end of each word."""
+        return np.cumsum(np.bitwise_count(self._bits.view(np.uint64)), dtype=np.int64)
+
+    @property
+    def count(self) -> int:
+        """The number of marks."""
+        return int(self._counts[-1]) if len(self._counts) else 0
+
+    @property
+    def adjoin(self) -> bool:
+        """Whether a mark is next to another one."""
+        bits = self._bits
+        return bool((bits & (bits >> 1)).any() or (bits[:-1] & (bits[1:] >> 7) & 1).any())
+
+    def places(self, numbers: Positions) -> Positions:
+        """Return the places of the marks with some numbers, which count from 0."""
+        words = np.searchsorted(self._counts, numbers, side="right")
+        before = np.where(words, self._counts[words - 1], 0)
+        bits = np.unpackbits(self._bits.reshape(-1, _WORD // 8)[words], axis=1)
+        inside = np.argmax(np.cumsum(bits, axis=1, dtype=np.uint8) == (numbers - before + 1)[:, None], axis=1)
+        found: Positions = words * _WORD + inside
+        return found
+
+    def all_places(self) -> Positions:
+        """Return the places of all marks."""
+        return np.flatnonzero(np.unpackbits(self._bits))

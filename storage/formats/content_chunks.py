@@ -22,7 +22,7 @@ from storage.files.errors import Buffer
 from storage.files.local import RESIDENT, buffer_of, by_parts, by_places, is_compressed, release_pages
 from storage.files.stores import store_of
 from storage.formats import record_hashes
-from storage.formats.base import CHUNK_BYTES, Piece, Range, Reader
+from storage.formats.base import CHUNK_BYTES, Piece, Range, Reader, StartsOfPiece
 from storage.formats.tasks import line_numbers
 from storage.stores.places import Place
 
@@ -585,12 +585,12 @@ def _firsts(count: int) -> range:
     return range(0, max(round(count / RECORDS), 1) * RECORDS, RECORDS)
 
 
-def _look(starts: Positions, data: Buffer, seed: int | None) -> _Seen | None:
+def _look(starts: StartsOfPiece, data: Buffer, seed: int | None) -> _Seen | None:
     """Return a piece's records, which begin at `starts`; None where it has none."""
     if not len(starts):
         return None
     numbers = np.array(_firsts(len(starts)), np.int64)
-    hashes = None if seed is None else record_hashes.of_run(data, starts, seed)
+    hashes = None if seed is None else record_hashes.of_run(data, np.asarray(starts), seed)
     return _Seen(len(starts), int(starts[0]), int(starts[-1]), numbers, starts[numbers], hashes)
 
 

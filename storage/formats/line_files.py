@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from changelog.lazy_imports import np
 from storage.files.errors import Buffer
 from storage.formats import limits
-from storage.formats.base import CHUNK_BYTES, Range, Scanned, Starts, T
+from storage.formats.base import CHUNK_BYTES, Range, Scanned, Starts, StartsOfPiece, T
 from storage.formats.byte_places import places_of
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def line_ranges_of(data: Buffer, name: str, target: int, *, blank_lines: bool = 
     return [Range(start, end, row, b"lines") for (start, end), row in zip(parts, rows, strict=False)]
 
 
-def scan_lines(data: Buffer, look: Callable[[Starts], T], *, blank_lines: bool = False) -> Scanned[T]:
+def scan_lines(data: Buffer, look: Callable[[StartsOfPiece], T], *, blank_lines: bool = False) -> Scanned[T]:
     """Call `look` with the places where the lines that are records begin."""
     return Scanned(b"lines", 0, _results(data, look, blank_lines=blank_lines))
 
@@ -61,7 +61,7 @@ def lines_within(data: Buffer, start: int, end: int, *, blank_lines: bool = Fals
     return _lines_of(np.frombuffer(data, np.uint8), start, end, blank_lines=blank_lines)
 
 
-def _results(data: Buffer, look: Callable[[Starts], T], *, blank_lines: bool) -> Iterator[T]:
+def _results(data: Buffer, look: Callable[[StartsOfPiece], T], *, blank_lines: bool) -> Iterator[T]:
     view = np.frombuffer(data, np.uint8)
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         parts = pairwise(_bounds(data, CHUNK_BYTES // 2))

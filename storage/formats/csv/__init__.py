@@ -15,7 +15,7 @@ from typing_extensions import override
 from changelog.lazy_imports import pa
 from storage.files.errors import Buffer, ends_a_line
 from storage.formats import register_reader, register_writer
-from storage.formats.base import CHUNK_BYTES, Column, Range, Reader, Scanned, Starts, T, Writer, section_notes
+from storage.formats.base import CHUNK_BYTES, Column, Range, Reader, Scanned, Starts, StartsOfPiece, T, Writer, section_notes
 from storage.formats.csv.header import header_of
 from storage.formats.csv.options import CsvReadOptions, CsvWriteOptions
 from storage.formats.csv.parse import read_chunk
@@ -60,7 +60,7 @@ class CsvReader(Reader[CsvReadOptions]):
         return ranges_of(self.options, data, name, target)
 
     @override
-    def record_starts(self, data: Buffer, name: str, look: Callable[[Starts], T]) -> Scanned[T] | None:
+    def record_starts(self, data: Buffer, name: str, look: Callable[[StartsOfPiece], T]) -> Scanned[T] | None:
         return scan_records(self.options, data, name, look)
 
     @override

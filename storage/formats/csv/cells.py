@@ -8,12 +8,14 @@ from datetime import date
 from types import MappingProxyType
 
 from changelog.lazy_imports import np, pa, pacsv, pc
+from storage.formats.byte_places import those_in
 from storage.formats.csv.options import CsvReadOptions
 from storage.formats.csv.scan import CR, LF, Bytes, as_bytes
 
 _BLOCK = 1 << 20
 _LOOK = 1 << 17
 """Bytes that are searched at a time. The masks of them fit into the processor's cache."""
+_BLANKS, _HEXADECIMAL = b" \t", b"xX"
 _SOMETHING = re.compile(rb"[^\r\n]")
 
 
@@ -69,19 +71,22 @@ def _conversion(places: Sequence[str], wanted: Mapping[str, int], types: Mapping
     )
 
 
-def is_plain(options: CsvReadOptions, body: bytes) -> bool:
-    """Whether no cell has blanks at its ends, which Arrow's parser skips, or may be a hexadecimal number."""
-    hexadecimal = any(x in body and b"0" + x in body for x in (b"x", b"X"))
-    return not hexadecimal and not any(_at_an_end(options, body, blank) for blank in b" \t")
+def special_in(options: CsvReadOptions, body: bytes) -> frozenset[int]:
+    """Which characters are there that need a closer look: the quote, blanks, and the x of hexadecimal numbers."""
+    return those_in(body, options.quote_char.encode() + _BLANKS + _HEXADECIMAL)
+
+
+def is_plain(options: CsvReadOptions, body: bytes, special: frozenset[int]) -> bool:
+    """Whether no cell has blanks at its ends, which Arrow's parser skips, or may be a hexadecimal number. `special` is `special_in`."""
+    hexadecimal = any(x in special and bytes([ord("0"), x]) in body for x in _HEXADECIMAL)
+    return not hexadecimal and not any(blank in special and _at_an_end(options, body, blank) for blank in _BLANKS)
 
 
 def _at_an_end(options: CsvReadOptions, body: bytes, blank: int) -> bool:
-    """Whether a blank is at an end of the text or next to a character that ends a cell."""
+    """Whether a blank that is there is at an end of the text or next to a character that ends a cell."""
     quote, delimiter = ord(options.quote_char), ord(options.delimiter)
     if blank in (quote, delimiter):
         return quote in body
-    if blank not in body:
-        return False
     view, ends = as_bytes(body), [end for end in (quote, delimiter, LF, CR) if end in body]
     return blank in (view[0], view[-1]) or any(_adjacent(view[max(at - 1, 0) : at + _LOOK], blank, ends) for at in range(0, len(view), _LOOK))
 

@@ -9,7 +9,7 @@ from changelog.lazy_imports import np, pa
 from storage.files.errors import InputError, line_after
 from storage.formats.base import ERROR, Range, Reader, ReadPlan, Reject
 from storage.formats.batches import typed_batches
-from storage.formats.csv.cells import direct_types, has_strange, is_plain, parse_cells
+from storage.formats.csv.cells import direct_types, has_strange, is_plain, parse_cells, special_in
 from storage.formats.csv.header import header_of, names_in, to_utf8
 from storage.formats.csv.options import CsvReadOptions
 from storage.formats.csv.scan import Bytes, Dialect, Records, as_bytes, records, toggles
@@ -25,13 +25,14 @@ def read_chunk(reader: _Reader, data: bytes, name: str, part: Range | None) -> I
         text = to_utf8(options, data, name)
         header = header_of(options.model_copy(update={"encoding": "utf-8"}), text, name)
         plan.check_names(header.names, name, header.line)
-        names, body, first = header.names, text[header.end :], 1
-        _check_closed(options, body, name, before=text[: header.end])
+        names, body, first, before = header.names, text[header.end :], 1, text[: header.end]
     else:
-        names, body, first = names_in(options, part.head), to_utf8(options, data, name, part.start), part.first_row
-        _check_closed(options, body, name, start=part.start)
+        names, body, first, before = names_in(options, part.head), to_utf8(options, data, name, part.start), part.first_row, b""
+    special = special_in(options, body)
+    if ord(options.quote_char) in special:
+        _check_closed(options, body, name, before=before, start=part.start if part is not None and part.head else None)
     wanted = _wanted(plan, names)
-    batches = _without_errors(reader, body, len(names), wanted, first)
+    batches = _without_errors(reader, body, len(names), wanted, first) if is_plain(options, body, special) else None
     if batches is not None:
         yield from batches
         return
@@ -40,9 +41,9 @@ def read_chunk(reader: _Reader, data: bytes, name: str, part: Range | None) -> I
 
 
 def _without_errors(reader: _Reader, body: bytes, width: int, wanted: dict[str, int], first: int) -> list[pa.RecordBatch] | None:
-    """The fast way: Arrow reads numbers and dates. None where some record has an error, or Arrow may read a cell differently from its text."""
+    """The fast way for plain text: Arrow reads numbers and dates. None where some record has an error, or Arrow may read a cell differently from its text."""
     types = {wanted[name]: type_ for name, type_ in _direct(reader.plan).items() if name in wanted}
-    if not types or not is_plain(reader.options, body):
+    if not types:
         return None
     table = parse_cells(reader.options, body, width, wanted, types)
     if table is None or has_strange(table):
@@ -78,8 +79,6 @@ def _check_closed(options: CsvReadOptions, body: bytes, name: str, *, before: by
         start: The byte of the file where the body begins, where that is not after the header; then the error has the byte instead of the line.
     """
     dialect = Dialect.of(options)
-    if options.quote_char.encode() not in body:
-        return
     quotes, still_open = toggles(as_bytes(body), dialect, 0, len(body), False)
     if not still_open:
         return

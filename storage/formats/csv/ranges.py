@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Generic, TypeAlias
+from typing import Any, Generic, TypeAlias, cast
 
 from changelog.lazy_imports import np
 from storage.files.errors import Buffer, InputError
 from storage.files.local import by_parts
 from storage.formats import limits
-from storage.formats.base import CHUNK_BYTES, Range, Scanned, T
-from storage.formats.byte_places import count_of
+from storage.formats.base import CHUNK_BYTES, Range, Scanned, StartsOfPiece, T
+from storage.formats.byte_places import Marks, those_in
 from storage.formats.csv.header import Header, header_of
 from storage.formats.csv.options import CsvReadOptions
 from storage.formats.csv.scan import CR, LF, Bytes, Dialect, Positions, as_bytes, line_ends, outside, terminators, toggles
@@ -32,6 +32,14 @@ class _Piece:
 
 
 @dataclass(frozen=True, slots=True)
+class _Looked(Generic[T]):
+    """The number of quotes in a piece of a file, and what was made of it where it has none."""
+
+    quotes: int
+    made: T | None
+
+
+@dataclass(frozen=True, slots=True)
 class _Scan(Generic[T]):
     """A file that is scanned in pieces.
 
@@ -40,7 +48,7 @@ class _Scan(Generic[T]):
         start: where its records begin
         dialect: its delimiter and quote
         name: how messages call it
-        plain: called with each piece of a file without quotes
+        plain: called with each piece of a file without quotes, and whether the piece has CRs
         quoted: called with each piece of another file and its line ends outside quotes
     """
 
@@ -48,7 +56,7 @@ class _Scan(Generic[T]):
     start: int
     dialect: Dialect
     name: str
-    plain: Callable[[Bound], T]
+    plain: Callable[[Bound, bool], T]
     quoted: Callable[[Bound, Positions], T]
 
     @property
@@ -62,8 +70,15 @@ class _Scan(Generic[T]):
         starts = [start, *(_after_quotes(view, self.dialect, at) for at in range(start + target, len(view), target))]
         bounds = list(pairwise(sorted({*starts, len(view)})))
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            quotes = list(by_parts(self.data, pool.map(lambda bound: count_of(view[slice(*bound)], self.dialect.quote), bounds), target))
-            yield from self._with_quotes(bounds, quotes, pool) if any(quotes) else pool.map(self.plain, bounds)
+            found = list(by_parts(self.data, pool.map(self._first_look, bounds), target))
+            quotes = [one.quotes for one in found]
+            yield from self._with_quotes(bounds, quotes, pool) if any(quotes) else (cast("T", one.made) for one in found)
+
+    def _first_look(self, bound: Bound) -> _Looked[T]:
+        """What is made of a piece without quotes, or how many it has."""
+        piece, quote = self.view[slice(*bound)], self.dialect.quote
+        there = those_in(piece, bytes([quote, CR]))
+        return _Looked(int(np.count_nonzero(piece == quote)), None) if quote in there else _Looked(0, self.plain(bound, CR in there))
 
     def _with_quotes(self, bounds: Sequence[Bound], counts: Sequence[int], pool: Executor) -> Iterator[T]:
         """The results for a file with quotes.
@@ -85,13 +100,54 @@ class _Scan(Generic[T]):
         return self.quoted(bound, outside(lines, found, inside)), found, after
 
 
+@dataclass(frozen=True, slots=True)
+class _LineStarts:
+    """Where records begin in a piece without quotes, CRs and empty lines.
+
+    Args:
+        start: where the piece begins
+        marks: its line ends
+        first: 1 where a record begins with the piece, else 0
+        count: the number of records that begin in it
+    """
+
+    start: int
+    marks: Marks
+    first: int
+    count: int
+
+    @classmethod
+    def of(cls, view: Bytes, start: int, end: int, *, begins: bool) -> _LineStarts | None:
+        """The records of a piece without quotes and CRs; None where it has empty lines. `begins`: whether the first one begins with the piece, not behind a line end."""
+        marks, ends, last = Marks(view[start:end], LF), bool(view[end - 1] == LF), end == len(view)
+        if marks.adjoin or (begins and view[start] == LF) or (ends and not last and view[end] in (LF, CR)):
+            return None
+        return cls(start, marks, int(begins), marks.count + begins - (ends and last))
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, numbers: int | Positions) -> Any:
+        if isinstance(numbers, int):
+            return self[np.array([range(self.count)[numbers]])][0]
+        behind = self.marks.places(np.maximum(numbers - self.first, 0)) + self.start + 1
+        return np.where(numbers < self.first, self.start, behind)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(np.asarray(self).tolist())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Positions:
+        behind = self.marks.all_places() + self.start + 1
+        return np.concatenate([np.full(self.first, self.start), behind])[: self.count]
+
+
 def ranges_of(options: CsvReadOptions, data: Buffer, name: str, target: int) -> list[Range]:
     """Ranges of about `target` bytes; one range for a small file or an encoding that cannot be cut. Raises InputError."""
     if len(data) <= target or not options.cuttable:
         return [Range(0, len(data))]
     header = header_of(options, data, name)
     view, dialect = as_bytes(data), Dialect.of(options)
-    scan = _Scan(data, header.end, dialect, name, lambda bound: _plain(view, *bound), lambda _, lines: _outside_quotes(view, lines))
+    scan = _Scan(data, header.end, dialect, name, lambda bound, _: _plain(view, *bound), lambda _, lines: _outside_quotes(view, lines))
     pieces = list(scan.pieces(target))
     parts = _joined(pieces, header, len(data), has_header=options.has_header)
     long = next((part.start for part in parts if part.end - part.start > target + limits.RECORD_BYTES), None)
@@ -100,7 +156,7 @@ def ranges_of(options: CsvReadOptions, data: Buffer, name: str, target: int) -> 
     return parts
 
 
-def scan_records(options: CsvReadOptions, data: Buffer, name: str, look: Callable[[Positions], T]) -> Scanned[T] | None:
+def scan_records(options: CsvReadOptions, data: Buffer, name: str, look: Callable[[StartsOfPiece], T]) -> Scanned[T] | None:
     """Call `look` with the places where records begin; None for an encoding that cannot be cut. Raises InputError."""
     if not options.cuttable:
         return None
@@ -110,8 +166,9 @@ def scan_records(options: CsvReadOptions, data: Buffer, name: str, look: Callabl
     def quoted(bound: Bound, lines: Positions) -> T:
         return look(_starts(view, bound[0] == header.end, bound[0], lines))
 
-    def plain(bound: Bound) -> T:
-        return quoted(bound, line_ends(view[slice(*bound)]) + bound[0])
+    def plain(bound: Bound, has_cr: bool) -> T:
+        starts = None if has_cr else _LineStarts.of(view, *bound, begins=bound[0] == header.end)
+        return quoted(bound, line_ends(view[slice(*bound)]) + bound[0]) if starts is None else look(starts)
 
     return Scanned(header.text, header.end, _Scan(data, header.end, dialect, name, plain, quoted).pieces(CHUNK_BYTES // 2))
 

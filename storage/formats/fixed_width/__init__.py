@@ -14,7 +14,7 @@ from typing_extensions import override
 from changelog.lazy_imports import pa
 from storage.files.errors import Buffer, ends_a_line
 from storage.formats import register_reader, register_writer
-from storage.formats.base import CHUNK_BYTES, Column, Range, Reader, Scanned, Starts, T, Writer, section_notes
+from storage.formats.base import CHUNK_BYTES, Column, Range, Reader, Scanned, Starts, StartsOfPiece, T, Writer, section_notes
 from storage.formats.fixed_width.layout import FixedWidthOptions, Layout
 from storage.formats.fixed_width.read import ranges_of, read_records, scan_records
 from storage.formats.fixed_width.write import lines
@@ -49,7 +49,7 @@ class FixedWidthReader(Reader[FixedWidthOptions]):
         return ranges_of(self.options, self.layout(), data, name, target)
 
     @override
-    def record_starts(self, data: Buffer, name: str, look: Callable[[Starts], T]) -> Scanned[T] | None:
+    def record_starts(self, data: Buffer, name: str, look: Callable[[StartsOfPiece], T]) -> Scanned[T] | None:
         return scan_records(self.options, self.layout(), data, look)
 
     @override

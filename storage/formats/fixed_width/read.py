@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from changelog.lazy_imports import np, pa, pc
 from storage.files.errors import Buffer, InputError
-from storage.formats.base import CHUNK_BYTES, Range, Reader, Scanned, Starts, T
+from storage.formats.base import CHUNK_BYTES, Range, Reader, Scanned, StartsOfPiece, T
 from storage.formats.batches import typed_batches
 from storage.formats.fixed_width.layout import FixedWidthOptions, Layout, LayoutField
 from storage.formats.line_files import line_ranges_of, scan_lines
@@ -25,7 +25,7 @@ def ranges_of(options: FixedWidthOptions, layout: Layout, data: Buffer, name: st
     return [Range(at, min(at + step, len(data)), at // size + 1, b"records") for at in range(0, len(data), step)]
 
 
-def scan_records(options: FixedWidthOptions, layout: Layout, data: Buffer, look: Callable[[Starts], T]) -> Scanned[T] | None:
+def scan_records(options: FixedWidthOptions, layout: Layout, data: Buffer, look: Callable[[StartsOfPiece], T]) -> Scanned[T] | None:
     """Call `look` with the places where records begin; None where the last record is not complete."""
     if options.line_end:
         return scan_lines(data, look, blank_lines=True)

@@ -14,7 +14,7 @@ from typing_extensions import override
 from changelog.lazy_imports import pa
 from storage.files.errors import Buffer, ends_a_line
 from storage.formats import register_reader, register_writer
-from storage.formats.base import Range, Scanned, Starts, T, Writer
+from storage.formats.base import Range, Scanned, Starts, StartsOfPiece, T, Writer
 from storage.formats.documents import DocumentFiles, DocumentReader
 from storage.formats.json import read
 from storage.formats.json.change_feeds import event_fields
@@ -49,7 +49,7 @@ class JsonReader(DocumentReader[JsonReadOptions]):
         return own if self.plan.events is None else pa.schema([*own, *event_fields(self.plan)])
 
     @override
-    def record_starts(self, data: Buffer, name: str, look: Callable[[Starts], T]) -> Scanned[T] | None:
+    def record_starts(self, data: Buffer, name: str, look: Callable[[StartsOfPiece], T]) -> Scanned[T] | None:
         return scan_lines(data, look) if read.has_plain_lines(self, data) else None
 
     @override

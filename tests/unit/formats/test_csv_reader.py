@@ -8,6 +8,7 @@ import random
 import re
 from datetime import date
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -87,6 +88,18 @@ def agrees_with_python(seed):
 def test_random_dialects_read_as_python_reads_them(block):
     for seed in range(block * 30, block * 30 + 30):
         agrees_with_python(seed)
+
+
+@given(st.lists(st.sampled_from(["a,b", "1,22", "x,", "\n", "\r\n", "\r", '"q",1']), min_size=1, max_size=30), st.lists(st.sampled_from(["\n"] * 9 + ["\r\n"]), min_size=30), st.integers(2, 40))
+def test_chosen_records_of_each_piece_begin_where_all_do(cells, ends, size):
+    text = "a,b\n" + "".join(map("".join, zip(cells, ends, strict=False)))
+    reader, data = csv_reader([("a",)], on_unmapped="drop"), text.encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("storage.formats.csv.ranges.CHUNK_BYTES", 2 * size)
+        pieces = list(reader.record_starts(data, "f", lambda starts: (list(starts), [starts[at] for at in range(len(starts))], starts[np.arange(0, len(starts), 3)])).results)
+    assert [place for every, _, _ in pieces for place in every] == reader.starts_within(data, 4, len(data)).tolist()
+    assert all(one == every and some.tolist() == every[::3] for every, one, some in pieces)
+    assert len([place for every, _, _ in pieces for place in every]) == len(python_rows(text, ",", '"')) - 1
 
 
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
