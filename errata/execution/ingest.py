@@ -287,7 +287,7 @@ def _read(intake: IngestRequest) -> IngestResult:
 def _store(writer: NodeWriter, node: Node, made: IngestResult) -> NodeDelta:
     if made.rows is None:
         return writer.keep_nothing(node)
-    return writer.keep_rows(node, made.rows, made.signed) if made.rows.are_here else writer.keep(node, Delta(made.rows, made.signed), made.bound)
+    return writer.keep_rows(node, made.rows, made.signed) if made.rows.are_here else writer.keep(node, Delta(made.rows, made.signed, apart=made.apart), made.bound)
 
 
 def _counted(run: RunState, delta: NodeDelta, made: IngestResult, files: FileReader, out: pa.Table | None) -> tuple[FileRecord, ...]:

@@ -75,7 +75,7 @@ class NodeContext:
         done = self.run.done[name]
         if done.rows is None:
             return None
-        return Delta(qualify_input(visible_rows(done.rows, self.run.plan[name], port, self.node), self.node, index), done.signed)
+        return Delta(qualify_input(visible_rows(done.rows, self.run.plan[name], port, self.node), self.node, index), done.signed, apart=done.apart)
 
     def live_input(self, index: int, narrow: Narrow = as_it_is) -> DataFrame:
         """The live rows of an input port, this run's included."""

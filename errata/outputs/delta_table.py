@@ -15,7 +15,7 @@ from hashlib import blake2b
 from typing import Any, cast
 
 from changelog.arrow_algebra import weights
-from changelog.columns import column
+from changelog.columns import EPOCH, ERROR
 from changelog.lazy_imports import pa, pc, pl
 from changelog.ops import Op
 from errata.core.failures import StorageFailed
@@ -25,7 +25,6 @@ from errata.outputs.staged_files import StagedTable
 from errata.outputs.targets import Targets
 from errata.outputs.writer import output_columns, table_type
 from errata.plan.plan import Node
-from errata.state.node_tables import accepted
 from errata.state.ordered_rows import BATCH_ROWS, output_rows
 from errata.state.run_state import RunState
 from errata.state.source_files import files_before, undeclared
@@ -33,6 +32,7 @@ from operators.output.operator import Output, write_plan
 from storage import formats
 from storage.delta.multisets import net
 from storage.delta.published_table import PublishedTable
+from storage.delta.scan import Within
 from storage.errors import StorageError
 from storage.state.ledger import Ledger
 from storage.values.text import plain_decimals
@@ -207,12 +207,11 @@ class Writing:
 
     def _changed(self, since: int) -> tuple[pa.Table, pl.Series, pa.Table] | None:
         """Rows to be taken away, how often each, and rows to be added; None where they are too many."""
-        run = self.run
         shape = output_columns(self.output, self.fields)[1]
-        rows = accepted(run.tables.rows(run.engine, self.node, run.values, epochs=(since + 1, self.mark.epoch)).as_frame()).select(*map(column, ["_op", *self._read]))
-        table = run.engine.within(rows, MOST_BYTES)
+        table = self.run.tables.changelog(self.node).within(MOST_BYTES, ["_op", ERROR, *self._read], Within(EPOCH, since + 1, self.mark.epoch))
         if table is None:
             return None
+        table = table.filter(pc.is_null(table.column(ERROR))) if ERROR in table.column_names else table
         shaped = pa.Table.from_batches([self._typed(shape(batch)) for batch in table.to_batches(BATCH_ROWS)], self.schema)
         signs, ops = pl.Series(weights(table)), pl.Series(table.column("_op"))
         if since + 1 == self.mark.epoch and not ((ops == int(Op.APPEND)).any() and (ops == int(Op.RETRACT)).any()):  # nothing moved to another key: hardly a row goes and comes

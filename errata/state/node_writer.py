@@ -55,10 +55,10 @@ class NodeWriter:
         if not persisted:
             return self._note(self._derived(node, delta, bound))
         rows = delta.consolidated()
-        return self.keep_rows(node, rows.condensed() if node.operator.condenses and not follows else rows, delta.signed)
+        return self.keep_rows(node, rows.condensed() if node.operator.condenses and not follows else rows, delta.signed, delta.apart)
 
-    def keep_rows(self, node: Node, rows: Rows, signed: bool) -> NodeDelta:
-        """Store consolidated op rows in a node's table and count them."""
+    def keep_rows(self, node: Node, rows: Rows, signed: bool, apart: frozenset[str] | None = None) -> NodeDelta:
+        """Store consolidated op rows in a node's table and count them. `apart`: as in `Delta`."""
         if rows.at_most == 0:
             return self.keep_nothing(node)
         changelog = self.run.tables.changelog(node)
@@ -73,7 +73,8 @@ class NodeWriter:
             return self.keep_nothing(node)
         stored = Rows(self.run.engine, frame=changelog.read(self.run.engine, epochs=(self.run.epoch, self.run.epoch))).without("_epoch")
         sound = changelog.statistics.accepted_counts(self.run.epoch)
-        return self._note(NodeDelta(node.name, stored, signed, appended.rows, *(self._counted(stored) if sound is None else (_named(sound), 0, 0))))
+        ops, came, went = self._counted(stored) if sound is None else (_named(sound), 0, 0)
+        return self._note(NodeDelta(node.name, stored, signed, appended.rows, ops, came, went, apart=None if came or went else apart))
 
     def replace(
         self, node: Node, delta: Delta, bound: int | None, versions: Mapping[str, int | None], forget: Callable[[], None], *, counts: Counts | None = None

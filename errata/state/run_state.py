@@ -34,6 +34,7 @@ class NodeDelta:
         rejected: New rejects.
         repaired: Rejects that are gone.
         loose: Whether rows that cancel each other may be among them. At most one row of each sign has a key.
+        apart: Columns such that the two images of each correction differ in one of them at least; None where that is not known.
     """
 
     node: str
@@ -45,6 +46,7 @@ class NodeDelta:
     repaired: int = 0
     rows_in: int = 0
     loose: bool = False
+    apart: frozenset[str] | None = None
 
     @property
     def empty(self) -> bool:

@@ -21,11 +21,13 @@ class Delta:
         rows: The op rows.
         signed: Whether retractions may be among them.
         net: Makes the consolidated rows by a plan of the engine; None where `rows` are consolidated.
+        apart: Columns such that the two images of each correction differ in one of them at least; None where that is not known.
     """
 
     rows: Rows
     signed: bool
     net: Callable[[], Rows] | None = None
+    apart: frozenset[str] | None = None
 
     @classmethod
     def insertion(cls, live_rows: Rows, cause: str = "recompute") -> Delta:
@@ -59,7 +61,7 @@ class Delta:
     def select(self, names: Sequence[str]) -> Delta:
         """Columns of the op rows."""
         net = self.net
-        return Delta(self.rows.select(names), self.signed, None if net is None else lambda: net().select(names))
+        return replace(self, rows=self.rows.select(names), net=None if net is None else lambda: net().select(names))
 
     def on_driver(self, limit: int | None = None) -> Delta:
         """The op rows on the driver, unless there are more than `limit`."""

@@ -99,7 +99,13 @@ class Linear(Operator):
         deltas = [(index, delta) for index in range(len(self.inputs)) if (delta := context.delta(index)) is not None]
         rows, *others = (self._mapped(delta.rows, index, context.values) for index, delta in deltas)
         signed = any(delta.signed for _, delta in deltas)
-        return Delta.mapped(rows.union(*others)) if signed else Delta(rows.union(*others), signed=False)
+        if not signed or (not others and self.keeps_apart(deltas[0][1].apart)):
+            return Delta(rows.union(*others), signed)
+        return Delta.mapped(rows.union(*others))
+
+    def keeps_apart(self, names: frozenset[str] | None) -> bool:
+        """Whether each row of the only input becomes one, and two that differ in some of these columns become two that differ. To look for equal images takes an engine as long as to write them."""
+        return False
 
     def rebuild(self, context: OperatorContext, cause: str = "logic") -> Delta:
         """Map the live inputs and compare by key."""

@@ -190,6 +190,11 @@ class PlainOutput(Output, Linear):
         """The written columns of each row."""
         return rows.through(self.projected)
 
+    def keeps_apart(self, names: frozenset[str] | None) -> bool:
+        """Where these columns are written as they are, and no null sort key drops a row."""
+        drops = any(key.null_order == "drop" for key in self.config.sort_order)
+        return names is not None and not drops and names <= {source for name, source, _ in self.taken if name not in self.declared.digits}
+
 
 def by_source_file(config: OutputConfig) -> bool:
     """Whether the path asks for one file for each source file."""

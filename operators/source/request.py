@@ -186,8 +186,8 @@ class IngestResult:
     """Chunk lists of the files that were read, by the file's position, where known."""
     standing: Callable[[], int] | None = None
     """Counts the prior rows that the guard compares with the retracted ones; None: the guard looks at the rows that the source loses."""
-
-
+    apart: frozenset[str] | None = None
+    """As in `Delta`, but for rejects: columns such that the two images of each correction differ in one of them at least."""
 
 Strategy: TypeAlias = Callable[[IngestRequest], IngestResult]
 """A merge strategy: turns new content of files into a delta."""

@@ -28,7 +28,7 @@ from storage.delta import maintenance
 from storage.delta.chosen_rows import Choice, InRanges, blank_columns, chosen_rows, newest_rows
 from storage.delta.columns import Placement, Storing, TableSchema, declared, in_place, logical_column, logical_table, place, stored_columns
 from storage.delta.marks import mark_of
-from storage.delta.scan import Condition, Given, Ranges, Within, add_actions, scanned
+from storage.delta.scan import Condition, Given, Ranges, Within, add_actions, scanned, scanned_within
 from storage.delta.scrubbing import Change, file_rows, rewriting
 from storage.delta.statistics import TableStatistics
 from storage.delta.task_writer import write_made_rows
@@ -301,6 +301,13 @@ class ChangelogTable:
             wanted = [name for where in placements for name in where.read]
             conditions = [epochs] if keys is None else [epochs, Ranges(KEY, [(keys[0], keys[1] + b"\0")])]
             return logical_table(scanned(self._required(), wanted, *conditions, most=most), placements)
+
+    def within(self, size: int, names: Collection[str], epochs: Within) -> pa.Table | None:
+        """Return some columns of the op rows of some epochs on the driver, without an engine; None where they take more than `size` bytes there."""
+        with storing(self.uri):
+            placements = [where for where in self._placements(self._required()) if where.column.name in names]
+            rows = scanned_within(self._required(), [name for where in placements for name in where.read], size, epochs)
+            return None if rows is None else logical_table(rows, placements)
 
     def taken_back(self, at: int | None = None) -> pa.Table:
         """Return the `_key` and `_epoch` of every retraction up to epoch `at`, on the driver. For tables with few retractions."""

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from changelog.lazy_imports import pa, pl
-from storage.delta.data_files import FILE_BYTES, DataFile, TableFiles, inside, met, removed, values_of
+from changelog.lazy_imports import np, pa, pl
+from storage.delta.data_files import FILE_BYTES, DataFile, TableFiles, first_fitting, inside, met, removed, values_of
 
 if TYPE_CHECKING:
     from deltalake.transaction import AddAction, RemoveAction
@@ -96,11 +97,12 @@ class Rewriting:
 
     def _placed(self, column: str | None) -> tuple[list[pl.DataFrame], pl.DataFrame]:
         """Return the entering rows of each file, and the rows that fit no file."""
-        rest, parts = pl.DataFrame(self.came), []
-        for file in self.touched:
-            fits = inside(file, column, values_of(rest, column)) if column is not None else None
-            parts.append(rest.clear() if fits is None else rest.filter(fits))
-            rest = rest if fits is None else rest.filter(~fits)
+        rows, count = pl.DataFrame(self.came), len(self.touched)
+        if column is None:
+            return [rows.clear()] * count, rows
+        file = first_fitting(self.touched, column, values_of(rows, column))
+        rows, ends = rows[np.argsort(file, kind="stable")], np.cumsum(np.bincount(file, minlength=count + 1)).tolist()
+        *parts, rest = (rows[first:end] for first, end in pairwise([0, *ends]))
         return parts, rest
 
     def _rewritten(self, file: DataFile, came: pl.DataFrame, column: str | None) -> list[AddAction | RemoveAction]:

@@ -14,13 +14,14 @@ from uuid import uuid4
 
 import orjson
 
-from changelog.lazy_imports import pa, pl
+from changelog.lazy_imports import np, pa, pl
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
     from deltalake.transaction import AddAction, RemoveAction
+    from numpy.typing import NDArray
 
-__all__ = ["DataFile", "TableFiles", "inside", "local_folder", "met", "removed", "values_of"]
+__all__ = ["DataFile", "TableFiles", "first_fitting", "inside", "local_folder", "met", "removed", "values_of"]
 
 FILE_BYTES = 8 << 20
 """Usual size of the files of an output table. Changes rewrite whole files."""
@@ -63,6 +64,19 @@ def met(files: Sequence[DataFile], name: str, values: pl.Series) -> pl.Series:
     within = there.search_sorted(highs, "right").cast(pl.Int64) - there.search_sorted(lows, "left").cast(pl.Int64)
     nulls = pl.Series([0 if file.nulls.get(name) == 0 else empty for file in files], dtype=pl.Int64)
     return within.zip_with(known, pl.Series([there.len()], dtype=pl.Int64)) + nulls
+
+
+def first_fitting(files: Sequence[DataFile], name: str, values: pl.Series) -> NDArray[np.int64]:
+    """Return the number of the first file that may hold each value of a column, `len(files)` where none may. `inside` for many files and values at once."""
+    points = pl.Series(sorted({bound for file in files for bound in file.bounds.get(name, ())}), dtype=values.dtype)
+    fits = np.full(2 * len(points) + 1, len(files))  # of values before the first point, at it, between it and the second one, and so on
+    for number, file in reversed(list(enumerate(files))):
+        low, high = (points.index_of(bound) for bound in file.bounds[name]) if name in file.bounds else (None, None)
+        fits[slice(None) if low is None or high is None else slice(2 * low + 1, 2 * high + 2)] = number
+    there, known = values.is_not_null().to_numpy(), values.drop_nulls()
+    found = np.full(len(values), next((number for number, file in enumerate(files) if file.nulls.get(name) != 0), len(files)))
+    found[there] = fits[sum(points.search_sorted(known, side).to_numpy().astype(np.int64) for side in ("left", "right"))]
+    return found
 
 
 def local_folder(table: DeltaTable) -> Path | None:

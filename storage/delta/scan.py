@@ -15,7 +15,7 @@ from storage.engines.arrow import plain
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-__all__ = ["Condition", "Given", "Ranges", "Streaming", "Within", "add_actions", "scanned", "values"]
+__all__ = ["Condition", "Given", "Ranges", "Streaming", "Within", "add_actions", "scanned", "scanned_within", "values"]
 
 
 class Condition(Protocol):
@@ -72,6 +72,19 @@ def scanned(table: DeltaTable, columns: list[str], *wanted: Condition, most: int
         reader = pa.RecordBatchReader.from_stream(_scan(table, columns, wanted))
         rows = reader.read_all() if most is None else pa.Table.from_batches(_first(reader, most), reader.schema)
     return plain(rows)  # without `pa.table`, which loads pandas
+
+
+def scanned_within(table: DeltaTable, columns: list[str], size: int, *wanted: Condition) -> pa.Table | None:
+    """Return the same rows where they take at most `size` bytes, else None. They are read until they take more. Raises OSError."""
+    found: list[pa.Table] = []
+    with Streaming():
+        reader = pa.RecordBatchReader.from_stream(_scan(table, columns, wanted))
+        for batch in reader:
+            found.append(plain(pa.Table.from_batches([batch])))
+            size -= found[-1].nbytes
+            if size < 0:
+                return None
+    return pa.concat_tables(found) if found else plain(reader.schema.empty_table())
 
 
 def _first(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:

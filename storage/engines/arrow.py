@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import tempfile
-from functools import cache, partial, reduce
-from operator import add
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from weakref import finalize
 
-from changelog.columns import column
 from changelog.frames import with_schema
 from changelog.lazy_imports import F, pa
 from storage.durable import undoing
@@ -20,15 +18,13 @@ from storage.process_folders import files_folder
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["MESSAGE_BYTES", "bytes_of_rows", "collected", "frame_from_file", "frame_of", "list_type", "plain", "plain_type", "row_of_nulls", "spark_schema", "timestamp_type"]
+__all__ = ["MESSAGE_BYTES", "collected", "frame_from_file", "frame_of", "list_type", "plain", "plain_type", "row_of_nulls", "spark_schema", "timestamp_type"]
 
 INLINE_BYTES = 1 << 19
 """Tables below this size travel with the query; a server may want larger ones ahead of it."""
-_CELL_BYTES = 8
-"""Bytes of a cell, of a text beside its content."""
 MESSAGE_BYTES = 4 << 20
 """Tables above this size go to a server by way of a file. A server takes messages of 128 MB, and a query may hold a table several times."""
 
@@ -140,15 +136,6 @@ def collected(frame: DataFrame) -> pa.Table:
         return frame.toArrow()
     table, schema = fetch()
     return table.cast(to_arrow_schema(schema or frame.schema, timezone="UTC"))
-
-
-def bytes_of_rows(schema: pa.Schema) -> Column:
-    """Return an aggregate: about the size of the rows as an Arrow table of this schema."""
-    varying = [field.name for field in schema if field.type in (pa.string(), pa.binary())]
-    nested = [field.name for field in schema if pa.types.is_nested(field.type)]
-    texts = [*map(column, varying), *(column(name).cast("string") for name in nested)]
-    fixed = F.lit(_CELL_BYTES * len(schema)).cast("long")
-    return F.coalesce(F.sum(reduce(add, (F.coalesce(F.octet_length(text), F.lit(0)) for text in texts), fixed)), F.lit(0))
 
 
 def row_of_nulls(schema: pa.Schema) -> pa.Table:

@@ -13,7 +13,7 @@ from changelog.columns import column
 from changelog.frames import mapped
 from changelog.lazy_imports import pa
 from changelog.rows import Limits
-from storage.engines.arrow import bytes_of_rows, collected, frame_of, plain, row_of_nulls
+from storage.engines.arrow import collected, frame_of, plain, row_of_nulls
 from storage.engines.machine import require_for_engines
 
 if TYPE_CHECKING:
@@ -105,14 +105,6 @@ class Engine(ABC):
     def to_arrow(self, frame: "DataFrame", limit: int | None = None) -> "pa.Table":
         """Return the rows of a DataFrame on the driver, at most `limit` of them, in plain Arrow types."""
         return plain(collected(frame if limit is None else frame.limit(limit)))
-
-    def within(self, frame: "DataFrame", size: int) -> "pa.Table | None":
-        """Return the rows on the driver where they take at most `size` bytes there, else None. Of many rows the engine first measures the size."""
-        few = self.to_arrow(frame, self.limits.small_rows + 1)
-        if few.num_rows <= self.limits.small_rows:
-            return few if few.nbytes <= size else None
-        [measured] = self.to_arrow(frame.agg(bytes_of_rows(few.schema).alias("size"))).column("size").to_pylist()
-        return self.to_arrow(frame) if measured <= size else None
 
     def up_to(self, frame: "DataFrame", limit: int) -> "pa.Table | DataFrame":
         """Return the rows on the driver where there are at most `limit`, else the frame."""

@@ -68,16 +68,6 @@ class Sail(Engine):
         with ThreadPoolExecutor(len(frames)) as pool:
             return list(pool.map(self.to_arrow, frames))
 
-    def within(self, frame: "DataFrame", size: int) -> "pa.Table | None":
-        """Return the rows on the driver where they take at most `size` bytes there, else None. They are read until they take more."""
-        tables: list[pa.Table] = []
-        for table in _tables(frame):
-            tables.append(table)
-            size -= table.nbytes
-            if size < 0:
-                return None
-        return pa.concat_tables(tables)
-
     def in_order(self, frame: "DataFrame", make: "Callable[[pa.RecordBatch], bytes]") -> Iterator[bytes]:
         """Yield `make` of each batch, called on the driver, where Sail runs. Its optimizer would remove a sort before rows that go to Python."""
         for table in _tables(frame):

@@ -19,7 +19,7 @@ from changelog.keys.spark import row_label_column
 from changelog.lazy_imports import F, Window, pa
 from changelog.rows import Rows
 from changelog.spark_algebra import as_retractions, consolidate, diff
-from operators.core.row_type import HIDDEN_TYPES
+from operators.core.row_type import HIDDEN_TYPES, STATUS
 from operators.source.arrivals import in_turn, replaced_places
 from operators.source.diff.by_key import Keyed, read
 from operators.source.file_changes import FileRecord, Part, is_late, is_whole_history, out_of_turn, whole
@@ -60,7 +60,8 @@ def deliver(request: IngestRequest, marks: Callable[[DataFrame], DataFrame], *, 
     blank = _blank(request, parts)
     rows = _replayed(request, events, first_wins=first_wins) if again else _netted(request, events, blank, first_wins=first_wins, judged=judged, once=once)
     marked = rows.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(request.fresh_cause)).otherwise(F.lit(request.cause)))
-    return IngestResult(Rows(request.engine, frame=marked), request.prior is not None, now, (), None if again or changes.changed else _size(parts))
+    netted = not again and not changes.changed
+    return IngestResult(Rows(request.engine, frame=marked), request.prior is not None, now, (), _size(parts) if netted else None, apart=_apart(request, blank) if netted else None)
 
 
 _OFTEN_BLANK: Final = ("_widened", "_status", "_error")
@@ -73,6 +74,14 @@ class Blank:
 
     events: frozenset[str] = frozenset()
     stood: frozenset[str] = frozenset()
+
+
+def _apart(request: IngestRequest, blank: Blank) -> frozenset[str] | None:
+    """Return columns in which the images of each correction differ; None where some rows may be suppressed ones."""
+    without_values = blank.events & blank.stood
+    if STATUS in request.files.shape.hidden and STATUS not in without_values:
+        return None
+    return frozenset(request.compared()) - without_values - {"_error"}
 
 
 def _blank(request: IngestRequest, parts: Sequence[Part]) -> Blank:
