@@ -8,7 +8,7 @@ A frame of events has `_key`, the source's stored columns, `_order` and `_row` (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -16,8 +16,9 @@ from changelog.columns import column
 from changelog.equality import agree, parts
 from changelog.frames import any_of, chosen, united, without
 from changelog.keys.spark import row_label_column
-from changelog.lazy_imports import F, Window, pa
-from changelog.rows import Rows
+from changelog.lazy_imports import F, Window, pa, pc
+from changelog.ops import Op
+from changelog.rows import Rows, TaskRows
 from changelog.spark_algebra import as_retractions, consolidate, diff
 from operators.core.row_type import HIDDEN_TYPES, STATUS
 from operators.source.arrivals import in_turn, replaced_places
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.window import WindowSpec
 
 
 def deliver(request: IngestRequest, marks: Callable[[DataFrame], DataFrame], *, first_wins: bool = False, judged: bool = True) -> IngestResult:
@@ -58,10 +60,14 @@ def deliver(request: IngestRequest, marks: Callable[[DataFrame], DataFrame], *, 
     if once and not judged and request.prior is None and request.source.deleted is None:
         return _first_records(request, keyed, now, _size(parts))
     blank = _blank(request, parts)
-    rows = _replayed(request, events, first_wins=first_wins) if again else _netted(request, events, blank, first_wins=first_wins, judged=judged, once=once)
-    marked = rows.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(request.fresh_cause)).otherwise(F.lit(request.cause)))
     netted = not again and not changes.changed
-    return IngestResult(Rows(request.engine, frame=marked), request.prior is not None, now, (), _size(parts) if netted else None, apart=_apart(request, blank) if netted else None)
+    if netted and request.prior_rows is not None and not (judged or first_wins or keyed.rows.are_here):
+        met = _met(events, request.prior_rows, request.files.shape.columns, request.compared(), blank, first_wins=False, judged=False, once=once)
+        rows = _made_by_tasks(request, met, blank)
+    else:
+        made = _replayed(request, events, first_wins=first_wins) if again else _netted(request, events, blank, first_wins=first_wins, judged=judged, once=once)
+        rows = Rows(request.engine, frame=made.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(request.fresh_cause)).otherwise(F.lit(request.cause))))
+    return IngestResult(rows, request.prior is not None, now, (), _size(parts) if netted else None, apart=_apart(request, blank) if netted else None)
 
 
 _OFTEN_BLANK: Final = ("_widened", "_status", "_error")
@@ -298,24 +304,85 @@ def net_changes(
         judged: Whether `__wrong` may have a value.
         once: Whether each key has one event.
     """
-    by_key = Window.partitionBy("_key").orderBy(*_places(first_wins))
-    final = F.lit(True) if once else F.lead("__stays").over(by_key).isNull()
-    before = F.lit(None).cast("boolean") if once else F.lag("__stays").over(by_key)
     if stood is None and not judged:  # what an event replaces does not matter: looking for it, and exploding ops, takes half of a first run
-        appended = events.withColumn("__final", final).where(F.col("__final") & F.col("__stays"))
+        appended = events.withColumn("__final", _is_final(first_wins, once=once)).where(F.col("__final") & F.col("__stays"))
         return appended.select(F.lit(0).cast("tinyint").alias("_op"), "_key", *map(column, names))
-    marked = events.withColumns({"__before": before, "__final": final})
-    marked = marked.where(F.col("__final") | F.col("__wrong").isNotNull()) if judged else marked.where(F.col("__final"))
-    joined = marked.withColumns({"__known": F.lit(False), "__same": F.lit(False)}) if stood is None else _beside(without(marked, *blank.events), stood, [name for name in names if name not in blank.stood], compared, blank)
+    joined = _met(events, stood, names, compared, blank, first_wins=first_wins, judged=judged, once=once)
     may_go = stood is not None and not first_wins
     each = joined.withColumn("__side", F.explode(F.array(*map(F.lit, [*([_GOES] if may_go else []), _COMES, *([_REJECTED] if judged and not first_wins else [])]))))
     rows = each.where(_becomes(first_wins))
     return rows.select(_op().alias("_op"), _key().alias("_key"), *(_value(name, blank if stood is not None else Blank(), has_old=may_go).alias(name) for name in names))
 
 
-def _places(first_wins: bool) -> list[Column]:
+def _met(
+    events: DataFrame, stood: DataFrame | None, names: Sequence[str], compared: Sequence[str], blank: Blank, *, first_wins: bool, judged: bool, once: bool
+) -> DataFrame:  # fmt: skip
+    """Return the events that decide about their keys, or may be wrong, beside the prior rows of their keys. Arguments as in `net_changes`.
+
+    `__final`: whether the event decides. `__before`: what `__stays` says of the event before it. `__known`: whether its key has a prior row. `__same`: whether that row is the same.
+    """
+    before = F.lit(None).cast("boolean") if once else F.lag("__stays").over(_by_key(first_wins))
+    marked = events.withColumns({"__before": before, "__final": _is_final(first_wins, once=once)})
+    marked = marked.where(F.col("__final") | F.col("__wrong").isNotNull()) if judged else marked.where(F.col("__final"))
+    if stood is None:
+        return marked.withColumns({"__known": F.lit(False), "__same": F.lit(False)})
+    return _beside(without(marked, *blank.events), stood, [name for name in names if name not in blank.stood], compared, blank)
+
+
+def _is_final(first_wins: bool, *, once: bool) -> Column:
+    return F.lit(True) if once else F.lead("__stays").over(_by_key(first_wins)).isNull()
+
+
+def _by_key(first_wins: bool) -> WindowSpec:
     places = [F.col("_order"), F.col("_row")]
-    return [place.desc() for place in places] if first_wins else places
+    return Window.partitionBy("_key").orderBy(*[place.desc() for place in places] if first_wins else places)
+
+
+def _made_by_tasks(request: IngestRequest, met: DataFrame, blank: Blank) -> Rows:
+    """Return the op rows of many events that cannot be wrong, made by the tasks that write them. To explode the rows takes an engine as long as to join them."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    names, types = request.files.shape.columns, request.files.schema()
+    stays, known, same = F.col("__stays"), F.col("__known"), F.col("__same")
+    old = {name: f"__old{at}" for at, name in enumerate(names) if name not in blank.stood}
+    new = {name: f"__new{at}" for at, name in enumerate(names) if name not in blank.events}
+    values = [*(_old(name, blank).alias(shown) for name, shown in old.items()), *(column(name).alias(shown) for name, shown in new.items())]
+    seeds = met.select("_key", stays.alias("__stays"), known.alias("__known"), (stays & ~same).alias("__comes"), (known & ~(stays & same)).alias("__goes"), *values)
+    schema = pa.schema([types.field(name) for name in ("_op", "_key", "_cause", *names)])
+    made = TaskRows(seeds, _OpRows(schema, old, new, request.fresh_cause, request.cause))
+    return Rows(request.engine, frame=made.frame(from_arrow_schema(schema)), made_by=made)
+
+
+@dataclass(frozen=True, slots=True)
+class _OpRows:
+    """Makes the op rows of events that came with the prior rows of their keys. Picklable.
+
+    Attributes:
+        schema: The op rows.
+        old: The columns with the values of the prior rows, by stored columns; others have no values.
+        new: The same of the events.
+        fresh_cause: The cause of insertions.
+        cause: The cause of other op rows.
+    """
+
+    schema: pa.Schema
+    old: Mapping[str, str]
+    new: Mapping[str, str]
+    fresh_cause: str
+    cause: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            goes, comes = (batch.filter(batch.column(name)) for name in ("__goes", "__comes"))
+            ops = pc.if_else(goes.column("__stays"), int(Op.CORRECT_FROM), int(Op.RETRACT))
+            yield self._rows(goes, self.old, ops, pa.repeat(self.cause, goes.num_rows))
+            known = comes.column("__known")
+            yield self._rows(comes, self.new, pc.if_else(known, int(Op.CORRECT_TO), int(Op.APPEND)), pc.if_else(known, self.cause, self.fresh_cause))
+
+    def _rows(self, batch: pa.RecordBatch, names: Mapping[str, str], ops: pa.Array, causes: pa.Array) -> pa.RecordBatch:
+        given = {"_op": ops, "_key": batch.column("_key"), "_cause": causes} | {name: batch.column(shown) for name, shown in names.items()}
+        columns = [given[one.name].cast(one.type) if one.name in given else pa.nulls(batch.num_rows, one.type) for one in self.schema]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
 def _beside(marked: DataFrame, stood: DataFrame, names: Sequence[str], compared: Sequence[str], blank: Blank) -> DataFrame:
