@@ -60,14 +60,22 @@ def deliver(request: IngestRequest, marks: Callable[[DataFrame], DataFrame], *, 
     if once and not judged and request.prior is None and request.source.deleted is None:
         return _first_records(request, keyed, now, _size(parts))
     blank = _blank(request, parts)
-    netted = not again and not changes.changed
-    if netted and request.prior_rows is not None and not (judged or first_wins or keyed.rows.are_here):
-        met = _met(events, request.prior_rows, request.files.shape.columns, request.compared(), blank, first_wins=False, judged=False, once=once)
-        rows = _made_by_tasks(request, met, blank)
-    else:
-        made = _replayed(request, events, first_wins=first_wins) if again else _netted(request, events, blank, first_wins=first_wins, judged=judged, once=once)
-        rows = Rows(request.engine, frame=made.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(request.fresh_cause)).otherwise(F.lit(request.cause))))
-    return IngestResult(rows, request.prior is not None, now, (), _size(parts) if netted else None, apart=_apart(request, blank) if netted else None)
+    if again or changes.changed:
+        rows = _replayed(request, events, first_wins=first_wins) if again else _netted(request, events, blank, first_wins=first_wins, judged=judged, once=once)
+        return IngestResult(_with_causes(request, rows), request.prior is not None, now)
+    made = _applied(request, events, blank, few=keyed.rows.are_here, first_wins=first_wins, judged=judged, once=once)
+    return IngestResult(made, request.prior is not None, now, bound=_size(parts), apart=_apart(request, blank))
+
+
+def _applied(request: IngestRequest, events: DataFrame, blank: Blank, *, few: bool, first_wins: bool, judged: bool, once: bool) -> Rows:
+    """Return the op rows of new events; `few`: these are on the driver."""
+    if request.prior is not None and not (few or first_wins or judged):
+        return _made_by_tasks(request, events, blank, once=once)
+    return _with_causes(request, _netted(request, events, blank, first_wins=first_wins, judged=judged, once=once))
+
+
+def _with_causes(request: IngestRequest, rows: DataFrame) -> Rows:
+    return Rows(request.engine, frame=rows.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(request.fresh_cause)).otherwise(F.lit(request.cause))))
 
 
 _OFTEN_BLANK: Final = ("_widened", "_status", "_error")
@@ -338,11 +346,12 @@ def _by_key(first_wins: bool) -> WindowSpec:
     return Window.partitionBy("_key").orderBy(*[place.desc() for place in places] if first_wins else places)
 
 
-def _made_by_tasks(request: IngestRequest, met: DataFrame, blank: Blank) -> Rows:
+def _made_by_tasks(request: IngestRequest, events: DataFrame, blank: Blank, *, once: bool) -> Rows:
     """Return the op rows of many events that cannot be wrong, made by the tasks that write them. To explode the rows takes an engine as long as to join them."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     names, types = request.files.shape.columns, request.files.schema()
+    met = _met(events, request.prior_rows, names, request.compared(), blank, first_wins=False, judged=False, once=once)
     stays, known, same = F.col("__stays"), F.col("__known"), F.col("__same")
     old = {name: f"__old{at}" for at, name in enumerate(names) if name not in blank.stood}
     new = {name: f"__new{at}" for at, name in enumerate(names) if name not in blank.events}

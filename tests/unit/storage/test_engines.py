@@ -43,7 +43,6 @@ from storage.errors import EngineUnavailable
 from tests.support.processes import shown
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
     from storage.engines import Engine
 
@@ -169,26 +168,6 @@ def test_rows_that_are_long_together_come_back(sail: Engine) -> None:
     texts = sail.to_arrow(sail.session.range(3_000).select(F.repeat(F.lit("x"), 50_000).alias("text"))).column("text")
     assert pc.binary_length(texts).value_counts().to_pylist() == [{"values": 50_000, "counts": 3_000}]
 
-
-@pytest.mark.parametrize("kind", ["sail", pytest.param("spark", marks=pytest.mark.spark)])
-def test_rows_come_within_a_size(kind: str) -> None:
-    """Two columns of 30,000 rows: 8 bytes of a number, and a text. Texts of 10 bytes take 0.7 MB, and of 1,000 bytes 30 MB."""
-    from pyspark.sql import functions as F
-
-    one = engine(EngineChoice(kind))
-
-    def rows(length: int) -> DataFrame:
-        return one.session.range(30_000).select("id", F.repeat(F.lit("x"), length).alias("text"), F.array(F.lit("é")).alias("texts"))
-
-    few = one.within(rows(10), 4 << 20)
-    assert few is not None
-    assert few.schema == one.to_arrow(rows(10), 1).schema
-    assert sorted(few.column("id").to_pylist()) == [*range(30_000)]
-    assert one.within(rows(1_000), 4 << 20) is None
-    assert one.within(rows(1_000), 64 << 20) is not None
-    assert one.within(rows(1_000).limit(5_000), 1 << 20) is None
-    assert [found.num_rows for found in [one.within(rows(10).where(F.col("id") < 0), 100)] if found is not None] == [0]
-    assert one.to_arrow(one.session.range(3)).num_rows == 3  # an answer that was not read to its end leaves the engine as it was
 
 
 def test_rows_that_are_too_long_for_a_message_go_to_the_engine(sail: Engine) -> None:

@@ -12,10 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from changelog.columns import EPOCH
 from changelog.lazy_imports import F
 from changelog.ops import NEGATIVE, Op
 from storage.delta.changelog_table import Appended, ChangelogTable
 from storage.delta.maintenance import WHOLE_FILE
+from storage.delta.scan import Within
 from storage.errors import Overtaken, StorageError
 from tests.support.examples import examples
 
@@ -91,6 +93,20 @@ def test_epochs_and_at(engine: Engine, tmp_path: Path) -> None:
     ):
         for rows in (table.read_arrow(**choice), engine.to_arrow(table.read(engine, **choice))):
             assert set(rows.column("_epoch").to_pylist()) == epochs
+
+
+def test_rows_of_an_epoch_come_within_a_size(engine: Engine, way: Way, tmp_path: Path) -> None:
+    """A number and a text of 1,000 rows: texts of 10 bytes take less than 30 kB, texts of 1,000 bytes more than 1 MB."""
+    table = ChangelogTable(str(tmp_path / "node"), {"id": "bigint", "text": "string"})
+    for epoch, length in ((1, 10), (2, 1_000), (3, 0)):
+        made = pa.table({"id": range(1_000), "text": ["x" * length] * 1_000})
+        table.append(way(made), epoch)
+    few = table.within(30_000, ["text", "id"], Within(EPOCH, 1, 1))
+    assert few is not None
+    assert (sorted(few.column("id").to_pylist()), set(few.column("text").to_pylist())) == ([*range(1_000)], {"x" * 10})
+    assert table.within(1_000_000, ["text"], Within(EPOCH, 1, 2)) is None
+    assert [found.num_rows for found in [table.within(1_000_000, ["id"], Within(EPOCH, 2, 3))] if found is not None] == [2_000]
+    assert [found.num_rows for found in [table.within(0, ["id", "text"], Within(EPOCH, 4, 5))] if found is not None] == [0]
 
 
 def test_how_many_rows_lie_near_some_epochs(tmp_path: Path) -> None:
