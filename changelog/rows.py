@@ -27,6 +27,7 @@ class Limits:
         small_rows: Tables and deltas of at most this size are read, written and held on the driver. A table library needs milliseconds, an engine a job.
         driver_rows: What small deltas lead to is held on the driver up to this size.
         held_rows: What an operator looks up to follow a delta of any size is held on the driver up to this size. An engine would compute it once for each reader.
+        narrow_rows: The same of rows with few columns.
         best_values: The number of best values of a group that an aggregate keeps.
         best_bytes: An aggregate keeps best texts of a group up to this size together, and one of any size.
         sorted_rows: The best values of groups are found by sorting in tables of at most this size. Of larger tables only the single best value is found.
@@ -35,6 +36,7 @@ class Limits:
     small_rows: int = 10_000
     driver_rows: int = 100_000
     held_rows: int = 500_000
+    narrow_rows: int = 2_000_000
     best_values: int = 16
     best_bytes: int = 4_096
     sorted_rows: int = 20_000_000

@@ -198,7 +198,7 @@ class Memory:
         """The rows of a frame or of a table."""
         return Rows.of(self.engine, rows)
 
-    def materialized(self, rows: Rows | DataFrame, *, condensed: bool = False) -> Rows:
+    def materialized(self, rows: Rows | DataFrame, *, condensed: bool = False, narrow: bool = False) -> Rows:
         """The rows on the driver."""
         return (rows if isinstance(rows, Rows) else self.rows(rows)).on_driver()
 

@@ -131,14 +131,14 @@ class NodeContext:
         """The rows of a frame or of a table."""
         return Rows.of(self.run.engine, rows)
 
-    def materialized(self, rows: Rows | DataFrame, *, condensed: bool = False) -> Rows:
+    def materialized(self, rows: Rows | DataFrame, *, condensed: bool = False, narrow: bool = False) -> Rows:
         """Rows on the driver where the node's own rows are few, or where following a delta or condensing makes these few."""
         found = rows if isinstance(rows, Rows) else self.rows(rows)
         if self._small or self.node.name in self.run.condensed:
             return found.on_driver()
         if not condensed and (self.first or self.whole):
             return found
-        return found.on_driver(self.run.engine.limits.held_rows)
+        return found.on_driver(self.limits.narrow_rows if narrow else self.limits.held_rows)
 
     def to_driver_if_small(self, frame: DataFrame) -> Rows:
         """The rows of a frame, on the driver where the inputs' deltas are small."""

@@ -1,4 +1,4 @@
-"""How a first run fills lists of best values: how many values of a group, and only values that are good enough.
+"""How lists of best values are filled from all rows of a group: how many values of a group, and only values that are good enough.
 
 To sort all values of a group takes longer than to add them up. So a sample of the rows says from which value on some values of each group are left.
 Only these are sorted. A group without one of them keeps its best value alone. Any such list is sound: it has every value of its group down to its last one.
@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from changelog.columns import column
 from changelog.lazy_imports import F, pa, pc, pl
+from changelog.rows import Limits, Rows
 from operators.aggregate.best_values import BestValues
+from operators.aggregate.small_deltas import ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -71,6 +73,18 @@ def first_sizes(frame: DataFrame, groups: Sequence[str], bests: Sequence[BestVal
         return [ListSize(one, 1) for one in bests]
     share = _SPARE * size * number / max(rows, 1)
     return [ListSize(one, 1) if one in short else ListSize(one, size, _bound(sample, one, share)) for one in bests]
+
+
+def refilled_size(states: Rows, size: int, limits: Limits) -> int:
+    """Return how many values the lists that ran out get. Where their groups have many rows it is one: to sort these takes twice as long as to read them.
+
+    Args:
+        states: The states of the groups.
+        size: The most values of a list.
+        limits: Up to how many rows are sorted.
+    """
+    rows = pc.sum(states.as_table().column(ROWS)).as_py() or 0 if states.are_here else None
+    return size if rows is not None and rows <= limits.held_rows else 1
 
 
 def _sample(frame: DataFrame, groups: Sequence[str], bests: Sequence[BestValues]) -> pa.Table:

@@ -24,7 +24,7 @@ from operators.aggregate import best_lists, small_deltas
 from operators.aggregate.accumulators import Accumulator, added_once, bests_of, retractable, rounded, within
 from operators.aggregate.best_values import RECORD, BestValues, best_values
 from operators.aggregate.config import AggregateConfig
-from operators.aggregate.first_lists import ListSize, first_sizes
+from operators.aggregate.first_lists import ListSize, first_sizes, refilled_size
 from operators.aggregate.group_functions import first_true, grouped, wrongs
 from operators.aggregate.numeric_arguments import numbers_only
 from operators.aggregate.small_deltas import ROWS
@@ -393,11 +393,11 @@ class Aggregate(Keyed):
         return states.join(new, F.col("_key") == F.col("__known"), "left").select(*chosen)
 
     def _read_lists(self, context: OperatorContext, states: Rows, bests: Sequence[BestValues]) -> DataFrame:
-        """The lists of best values of some groups, from the live rows of the input: `_key` and the lists."""
+        """The lists of best values of some groups, from one pass over the live rows of the input: `_key` and the lists."""
         groups = self.hashed(states.select(["_key", *self.groups]).as_frame().withColumnRenamed("_key", "_lookup"), 0)
-        live = self.of_affected(context, 0, context.materialized(groups.select("_lookup", SHARED))).drop("_lookup")
+        live = self.read_once(context, 0, context.materialized(groups.select("_lookup", SHARED))).drop("_lookup")
         good = self._arguments(as_appends(live, "recompute"), context.values).good
-        sizes = [ListSize(one, self._list_size(context)) for one in bests]
+        sizes = [ListSize(one, refilled_size(states, self._list_size(context), context.limits)) for one in bests]
         ready = good.select(*map(column, self.groups), *self._ranked(bests), F.lit(1).cast("bigint").alias(ROWS))
         return self._sums(ready, {}, _lists_in(sizes), _lists_of(sizes)).drop(ROWS, *self.groups)
 

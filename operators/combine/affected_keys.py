@@ -71,7 +71,9 @@ def affected(
     others = [change.select(side.lookup().alias("_lookup")) for side in predicate.sides.values() if side is not driver for change in _changed(context, side)]
     if not led:
         return _of_drivers(context, driver, [], others, riding)
-    drivers = context.materialized(united(*led))
+    delta = context.delta(driver.number)
+    stayed = led if delta is None else [rows.join(delta.frame.select("_key"), "_key", "left_anti") for rows in led]  # new drivers are computed anyway
+    drivers = context.materialized(united(*stayed))
     require_few(context, drivers)
     return _of_drivers(context, driver, [drivers.as_frame()], others, riding)
 
@@ -80,7 +82,7 @@ def _of_drivers(context: OperatorContext, driver: Side, led: Sequence[DataFrame]
     """Keys that the driver's own delta affects, and the rows of builds.
 
     Args:
-        led: Rows of the driver that changed rows of builds match.
+        led: Rows of the driver, unchanged themselves, that changed rows of builds match.
         others: `_lookup` of changed rows of builds, which may be rejects.
     """
     lookup = driver.lookup().alias("_lookup")
@@ -90,7 +92,7 @@ def _of_drivers(context: OperatorContext, driver: Side, led: Sequence[DataFrame]
         lookups = context.materialized(united(*known).distinct())
         return Affected(united(*led).dropDuplicates(["_key"]), lookups, lookups)
     came = _columns(delta.frame.where(is_positive(F.col("_op"))), driver, riding)
-    rows = [came, *(frame.join(delta.frame.select("_key"), "_key", "left_anti").dropDuplicates(["_key"]) for frame in led)]
+    rows = [came, *(frame.dropDuplicates(["_key"]) for frame in led)]
     own = delta.frame.select(lookup)
     before = [own, *known] if delta.signed else known  # a new record has no prior rows
     prior = context.materialized(united(*before).distinct()) if before else None

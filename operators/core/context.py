@@ -84,12 +84,13 @@ class OperatorContext(Protocol):
     def rows(self, rows: DataFrame | pa.Table) -> Rows:
         """The rows of a frame or of a table."""
 
-    def materialized(self, rows: Rows | DataFrame, *, condensed: bool = False) -> Rows:
+    def materialized(self, rows: Rows | DataFrame, *, condensed: bool = False, narrow: bool = False) -> Rows:
         """Rows computed once and held where they are few, so that what is built on them stays a small plan.
 
         Args:
             rows: The rows to compute.
             condensed: Whether they are far fewer than what they are computed from. They may be few even where the inputs' deltas are large.
+            narrow: Whether they have few columns, so that more of them are held.
         """
 
     def to_driver_if_small(self, frame: DataFrame) -> Rows:

@@ -18,7 +18,7 @@ from changelog.rows import Rows, contains
 from cxl.types.types import Type
 from operators.core.context import OperatorContext
 from operators.core.delta import Delta
-from operators.core.evaluate import Narrow
+from operators.core.evaluate import Narrow, as_it_is
 from operators.core.following import outweighs, require_few
 from operators.core.node import BoundNode
 from operators.core.provenance import by_key
@@ -184,26 +184,28 @@ class Keyed(Operator):
         return rows
 
     def of_affected(self, context: OperatorContext, index: int, affected: Rows) -> DataFrame:
-        """The live rows of an input that have an affected key, as `lookup` gives them. The shared number chooses first, then the key. Raises `Outgrown`."""
+        """The live rows of an input that have an affected key, as `lookup` gives them, held for several readers. Raises `Outgrown`."""
+        choose, exact = self._choosing(context, index, affected)
+        rows = context.materialized(context.live_input(index, choose))
+        require_few(self, context, rows, context.live_rows(index), self.most_affected)
+        return exact(rows.as_frame())
 
-        def found(narrow: Narrow) -> DataFrame:
-            rows = context.materialized(context.live_input(index, narrow))
-            require_few(self, context, rows, context.live_rows(index), self.most_affected)
-            return rows.as_frame()
+    def read_once(self, context: OperatorContext, index: int, affected: Rows) -> DataFrame:
+        """The same for one reader, to whom any number of rows is one pass over the input."""
+        choose, exact = self._choosing(context, index, affected)
+        return exact(context.live_input(index, choose))
 
+    def _choosing(self, context: OperatorContext, index: int, affected: Rows) -> tuple[Narrow, Narrow]:
+        """What chooses rows of an input that have an affected key: quickly by the shared number, and then exactly by the key."""
         exactly = among(affected.distinct(["_lookup"]).as_frame(), "_lookup")
 
         def exact(rows: DataFrame) -> DataFrame:
             return exactly(self.lookup(rows, index, context.values))
 
         if self.shared(index) is None:
-            return found(lambda rows: exact(self.needed(rows, index)))
+            return lambda rows: exact(self.needed(rows, index)), as_it_is
         numbers = among(affected.distinct([SHARED]).as_frame(), SHARED)
-
-        def shared(rows: DataFrame) -> DataFrame:
-            return numbers(self.hashed(self.needed(rows, index), index)).drop(SHARED)
-
-        return exact(found(shared))
+        return lambda rows: numbers(self.hashed(self.needed(rows, index), index)).drop(SHARED), exact
 
     def rebuild(self, context: OperatorContext, cause: str = "logic") -> Delta:
         """Compute all rows and compare them with the prior ones."""

@@ -73,6 +73,11 @@ class ChangedRows:
         pairs = [(part, *pair(at, part.value)) for at, part in enumerate(self.frames.parts)]
         return reduce(lambda later, one: one[0].precedes(one[1], one[2]) | (one[1].eqNullSafe(one[2]) & later), reversed(pairs), F.lit(False))
 
+    def not_ahead(self, rows: DataFrame) -> DataFrame:
+        """The marked rows with the values of their windows, without those ahead of the first change, whose windows see no other rows than before."""
+        kept = rows if self.ahead else rows.where(F.col(_FROM) | F.col(WRONG).isNotNull())
+        return kept.drop(_FROM, _UNTIL)
+
     def between(self, rows: DataFrame) -> DataFrame:
         """The marked rows that lie between the first and the last change, before their windows are known. `reached` has a few more."""
         return rows.where(F.col(_FROM) if self.behind is None else F.col(_FROM) & F.col(_UNTIL))

@@ -87,6 +87,11 @@ def is_listed(use: WindowUse, *, wide: bool = False) -> bool:
     return name in LISTED or (name in ("min", "max") and use.args[0].type.is_dynamic)
 
 
+def may_fail(uses: Sequence[WindowUse]) -> bool:
+    """Whether a call may have no value for a row, as sums may."""
+    return any(use.function.name in SUMS for use in uses)
+
+
 def reach(uses: Sequence[WindowUse]) -> tuple[int | None, int]:
     """How many rows before (None: all) and behind a row of its partition the calls look at, through the calls that they read too."""
     found: dict[str, tuple[int | None, int]] = {}

@@ -7,12 +7,15 @@ can reach are compared with the prior ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from changelog.columns import column
-from changelog.frames import united
+from changelog.equality import parts, whole
+from changelog.frames import chosen, of_keys, united
 from changelog.keys.spark import key_column
 from changelog.lazy_imports import F
+from changelog.ops import is_negative, is_positive
 from changelog.rows import Rows
 from cxl import Program
 from cxl.typed.program import WindowLayer
@@ -26,18 +29,22 @@ from operators.core.evaluate import FINALIZE, Evaluated, as_new, as_output, erro
 from operators.core.following import Outgrown, may_choose, require_few
 from operators.core.operator import Keyed, shared_number
 from operators.core.provenance import ASKER, by_key, of_lookup
-from operators.core.row_type import RowType, is_hashed, is_inexact, key_parts, spelling
+from operators.core.row_type import OWN_HIDDEN, RowType, is_hashed, is_inexact, key_parts, spelling
 from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
 from operators.transform.config import AnalyticWindow, TransformConfig
 from operators.transform.distinct import first_of_each
 from operators.transform.row_logic import RECORD, RowLogic
 from operators.transform.window.changed_rows import GROUP, ChangedRows
-from operators.transform.window.columns import POSITIONAL, WRONG, offset, over_nothing, reach, windowed
+from operators.transform.window.columns import POSITIONAL, WRONG, is_listed, may_fail, offset, over_nothing, reach, windowed
 from operators.transform.window.frames import PART, Frames, Ordering
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+
+_NOW, _OWN = "__now", "__own"
+"""Columns: whether a row is as it is after the run; whether its record came (1) or went (-1), 0 where functions have no value now, null of records that stay."""
 
 
 class AnalyticTransform(Keyed):
@@ -156,12 +163,17 @@ class AnalyticTransform(Keyed):
     def of_reached(self, context: OperatorContext) -> Delta:
         """The delta of the rows that changes can reach. Raises `Outgrown` where these are many.
 
-        Prior rows are found by their keys: records that came last lie in few files.
+        The rows of the changed partitions are held, and computed again. A large delta leads to more of them than are held: then only values of windows are
+        compared. Prior rows are found by their keys: records that came last lie in few files.
         """
         changed, delta = self._changed_rows, context.delta(0)
         assert delta is not None  # a node without other inputs answers to this one
         bounds = context.materialized(changed.bounds(self._grouped(delta.frame))).as_frame()
+        if self._has_few_values and are_many(context):
+            return self._of_other_values(context, delta, bounds)
         found = context.materialized(context.live_input(0, lambda rows: changed.marked(self._grouped(rows), bounds)))
+        if self._has_few_values and not found.are_here:
+            return self._of_other_values(context, delta, bounds)
         self._require_few_between(context, found)
         ready, bad = self._within(self._placed([found.as_frame()])[0], context.values)
         ready = context.materialized(changed.reached(ready)).as_frame()
@@ -169,6 +181,59 @@ class AnalyticTransform(Keyed):
         keys = context.materialized(united(records, records.select(reject_key().alias("_key"))).distinct())
         prior = context.materialized(context.live_own(keys, "_key"))
         return Delta.between(prior, self._whole_rows(context, self._rows(ready, bad, context.values)))
+
+    @property
+    def _has_few_values(self) -> bool:
+        """Whether no value of a window is a list, which Python makes for each key once."""
+        return not any(is_listed(use, wide=bool(self.wide_sums)) for use in self.logic.program.windows)
+
+    def _of_other_values(self, context: OperatorContext, delta: Delta, bounds: DataFrame) -> Delta:
+        """The same by the values of windows as they were and as they are: whole records are read only where a value or the record itself is another.
+
+        One pass over the few columns that windows read has both, so that nothing wide is sorted. Raises `Outgrown` where many values are others.
+        """
+        values, [layer] = context.values, self.logic.program.layers
+        came, went = (delta.frame.where(condition(F.col("_op"))) for condition in (is_positive, is_negative))
+        results = [use.column for use in layer.uses] + ([WRONG] if may_fail(layer.uses) else [])
+        both = self._both(context, came, went, bounds).select("_key", _NOW, *map(column, results), _OWN)
+        found = context.materialized(_differing(both, [*results, _OWN]), narrow=True)
+        require_few(self, context, found, _twice(context.live_rows(0)), self.most_affected)
+        others = found.as_frame()
+        wrong = [] if WRONG in results else [F.lit(None).cast("string").alias(WRONG)]
+        shifted = others.where(F.col(_OWN).isNull() | (F.col(_OWN) == 0)).select("_key").distinct()
+        names = ["_key", *self._hidden_of_records(), *self.inputs[0].data]
+        records = united(chosen(came, names), chosen(context.live_input(0, lambda rows: of_keys(rows, shifted, "_key")), names))
+        new = self._placed([records])[0].join(others.where(F.col(_NOW)).select("_key", *map(column, results), *wrong), "_key")
+        failed = self._arguments(self._placed([came])[0], layer, 0, values).bad
+        keys = united(others.where(~F.col(_NOW)).select("_key"), went.select("_key")).distinct()  # of all others there are no prior rows
+        if context.may_have_rejects:
+            keys = united(keys, keys.select(reject_key().alias("_key")))
+        prior = context.live_own(context.materialized(keys, narrow=True), "_key")
+        return Delta.between(prior, self._whole_rows(context, self._rows(new, [] if failed is None else [failed], values)))
+
+    def _both(self, context: OperatorContext, came: DataFrame, went: DataFrame, bounds: DataFrame) -> DataFrame:
+        """The records of the changed partitions with the values of their windows, as they were and as they are. `_OWN` keeps what must not cancel."""
+        changed, names = self._changed_rows, self._read_by_windows()
+
+        def marked(rows: DataFrame) -> DataFrame:
+            return changed.marked(self._grouped(rows.select(*(name for name in ("_epoch",) if name in rows.columns), *map(column, names))), bounds)
+
+        live = context.live_input(0, marked).join(came.select("_key", F.lit(1).alias(_OWN)), "_key", "left")
+        sides = F.when(F.col(_OWN).isNull(), F.array(F.lit(True), F.lit(False))).otherwise(F.array(F.lit(True)))
+        both = united(live.withColumn(_NOW, F.explode(sides)), marked(went).withColumns({_OWN: F.lit(-1), _NOW: F.lit(False)}))
+        apart = replace(self.frames, fields=(*self.frames.fields, _NOW))
+        ready, _ = self._layer(self._placed([both])[0], self.logic.program.layers[0], context.values, apart)
+        noticed = F.when(F.col(_NOW) & F.col(WRONG).isNotNull(), F.lit(0))
+        return changed.not_ahead(ready).withColumn(_OWN, F.coalesce(F.col(_OWN), noticed))
+
+    def _read_by_windows(self) -> list[str]:
+        """The columns of the input that partitions, their order and the arguments of the functions are made of, and hidden ones."""
+        row, layer = self.inputs[0], self.logic.program.layers[0]
+        read = {*self.partition[0], *(one.field for one in self.frames.order), *layer.before.reads, *(use.read_field for use in layer.uses)}
+        return ["_key", *self._hidden_of_records(), *(name for name in row.data if name in read)]
+
+    def _hidden_of_records(self) -> list[str]:
+        return [name for name in self.inputs[0].hidden_columns() if name not in OWN_HIDDEN]
 
     def _require_few_between(self, context: OperatorContext, found: Rows) -> None:
         """Raise `Outgrown` where the marked rows are many, and those between the first and the last change are too."""
@@ -193,10 +258,10 @@ class AnalyticTransform(Keyed):
             bad += [failed, *refused]
         return ready, bad
 
-    def _layer(self, frame: DataFrame, layer: WindowLayer, values: RunValues) -> tuple[DataFrame, list[DataFrame]]:
+    def _layer(self, frame: DataFrame, layer: WindowLayer, values: RunValues, frames: Frames | None = None) -> tuple[DataFrame, list[DataFrame]]:
         """The records with the columns of a layer's calls, and those whose arguments fail."""
         before = self._arguments(frame, layer, 0, values)
-        return windowed(before.good, layer.uses, self.frames, wide=bool(self.wide_sums), in_tasks=values.in_tasks), [] if before.bad is None else [before.bad]
+        return windowed(before.good, layer.uses, frames or self.frames, wide=bool(self.wide_sums), in_tasks=values.in_tasks), [] if before.bad is None else [before.bad]
 
     def _parted(self, ready: DataFrame) -> tuple[DataFrame, DataFrame]:
         """The records that have the values of their windows, and rejects of the others, which the next windows do not see."""
@@ -219,6 +284,24 @@ class AnalyticTransform(Keyed):
         """The rows whose arguments are there and such as their functions take, and rejects of the others."""
         done = evaluate(frame, layer.before, self.inputs[index], self.name, values) if layer.before.output else Evaluated(frame, None)
         return numbers_only(done, layer.uses, frame, self.name)
+
+
+def are_many(context: OperatorContext) -> bool:
+    """Whether a delta is so large that the rows of the partitions that it changes are probably more than are held."""
+    return not context.limits.are_small(context.changed_rows(0))
+
+
+def _differing(both: DataFrame, names: Sequence[str]) -> DataFrame:
+    """The rows of records that are not the same before and after (`_NOW`) in some columns."""
+    split = [part.alias(f"__part{at}") for at, part in enumerate(parts(both, names))]
+    pieces = [f"__part{at}" for at in range(len(split))]
+    sign = F.when(F.col(_NOW), F.lit(1)).otherwise(F.lit(-1)).alias("__sign")
+    left = both.select("_key", sign, *split).groupBy("_key", *pieces).agg(F.sum("__sign").alias("__net")).where(F.col("__net") != 0)
+    return left.select("_key", (F.col("__net") > 0).alias(_NOW), *whole(both, names, pieces))
+
+
+def _twice(count: int | None) -> int | None:
+    return None if count is None else 2 * count
 
 
 def bind_window(spec: NodeSpec, binding: Binding, logic: RowLogic) -> AnalyticTransform:

@@ -71,8 +71,9 @@ QUICK = {("running", "up"), ("failing layers", "up"), ("shifting layers", "down"
 PAIRS = [pytest.param(program, order, marks=() if (program, order) in QUICK else pytest.mark.deep) for program in PROGRAMS for order in ORDERS]
 
 
+@pytest.mark.parametrize("many", [False, True], ids=["held rows", "other values"])
 @pytest.mark.parametrize(("program", "order"), PAIRS)
-def test_the_rows_are_what_one_full_run_gives(sail: Engine, monkeypatch: pytest.MonkeyPatch, program: str, order: str) -> None:
+def test_the_rows_are_what_one_full_run_gives(sail: Engine, monkeypatch: pytest.MonkeyPatch, program: str, order: str, many: bool) -> None:
     kept = AnalyticTransform.of_reached
     reached = list[int]()
 
@@ -82,6 +83,7 @@ def test_the_rows_are_what_one_full_run_gives(sail: Engine, monkeypatch: pytest.
 
     monkeypatch.setattr(AnalyticTransform, "of_reached", noted)
     monkeypatch.setattr("operators.core.following.exceed", lambda rows, most, held: False)
+    monkeypatch.setattr("operators.transform.window.operator.are_many", lambda context: many)
     window = {"partition_by": ["g"], "sort_by": ORDERS[order]}
     operator = bound("transform", {"analytic_window": window, "cxl": PROGRAMS[program]}, "g:string, o:int, v:float")
     memory, before = Memory(sail, operator), dict[int, Record]()
@@ -96,7 +98,9 @@ def test_the_rows_are_what_one_full_run_gives(sail: Engine, monkeypatch: pytest.
     assert len(reached) == (0 if program in SEVERAL else len(steps) - 1)
 
 
-def test_a_sum_that_columns_do_not_hold_is_noticed_ahead_of_the_change(sail: Engine) -> None:
+@pytest.mark.parametrize("many", [False, True], ids=["held rows", "other values"])
+def test_a_sum_that_columns_do_not_hold_is_noticed_ahead_of_the_change(sail: Engine, monkeypatch: pytest.MonkeyPatch, many: bool) -> None:
+    monkeypatch.setattr("operators.transform.window.operator.are_many", lambda context: many)
     operator = bound("transform", {"analytic_window": {"partition_by": ["g"], "sort_by": [{"field": "o"}]}, "cxl": "emit total = $window.sum(v)"}, "g:string, o:int, v:float")
     memory, records = Memory(sail, operator), dict[int, Record]()
     steps: list[Records] = [{number: ("a", number, 1e-40) for number in range(4)}, {4: ("a", 4, 1e9)}]
