@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 _NOW, _OWN = "__now", "__own"
-"""Columns: whether a row is as it is after the run; whether its record came (1) or went (-1), 0 where functions have no value now, null of records that stay."""
+"""Columns: whether a row is one of now, not of before the run; whether its record came (1) or went (-1), 0 where functions have no value now, null of records that stay."""
 
 
 class AnalyticTransform(Keyed):

@@ -112,9 +112,9 @@ def followed(engine: Engine, kind: str, history: list[dict[bytes, Row | None]], 
 @pytest.mark.parametrize("kind", list(TYPES))
 def test_best_values_are_those_of_a_model(sail: Engine, kind: str, few: bool) -> None:
     @examples(48, 4, deadline=None)
-    @given(history=histories(kind), size=st.sampled_from([1, 2, 3, 16]), sorted_rows=st.sampled_from([0, 1_000]), small=st.sampled_from([0, 10_000]))
-    def check(history: list[dict[bytes, Row | None]], size: int, sorted_rows: int, small: int) -> None:
-        followed(sail, kind, history, Limits(small_rows=small, best_values=size, best_bytes=40, sorted_rows=sorted_rows), few=few)
+    @given(history=histories(kind), size=st.sampled_from([1, 2, 3, 16]), sorted_rows=st.sampled_from([0, 1_000]), small=st.sampled_from([0, 10_000]), held=st.sampled_from([2, 1_000]))
+    def check(history: list[dict[bytes, Row | None]], size: int, sorted_rows: int, small: int, held: int) -> None:
+        followed(sail, kind, history, Limits(small_rows=small, held_rows=held, best_values=size, best_bytes=40, sorted_rows=sorted_rows), few=few)
 
     check()
 

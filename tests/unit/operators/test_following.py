@@ -57,6 +57,7 @@ NODES: Mapping[str, Operator] = {
     "chain": bound("transform", {"cxl": "distinct by g\ndistinct by id"}, "id:int, g:int"),
     "collect": bound("aggregate", {"group_by": ["g"], "cxl": "emit ids = collect(id)"}, "id:int, g:int"),
     "sums": bound("aggregate", {"group_by": ["g"], "cxl": "emit total = sum(id)"}, "id:int, g:int"),
+    "least": bound("aggregate", {"group_by": ["g"], "cxl": "emit low = min(id)"}, "id:int, g:int"),
     "window": bound("transform", {"analytic_window": {"partition_by": ["g"], "sort_by": [{"field": "id"}]}, "cxl": "emit n = $window.row_number()"}, "id:int, g:int"),
 }
 
@@ -74,6 +75,7 @@ NODES: Mapping[str, Operator] = {
         ("chain", range(1), "followed"),
         ("chain", range(5), "by counts"),
         ("sums", range(0, 400, 2), "followed"),
+        ("least", range(300), "followed"),  # the lists of most groups run out, which takes one pass over the input
     ],
 )
 def test_counts_decide(sail: Engine, monkeypatch: pytest.MonkeyPatch, node: str, changed: range, expected: str) -> None:
@@ -105,6 +107,14 @@ def test_a_build_row_that_every_driver_meets_is_seen_on_the_way(sail: Engine, mo
     memory = Memory(sail, bound("combine", config, "id:int, g:int", "id:int, g:int", qualifiers=("l", "r")), Limits(small_rows=100))
     memory.answer([rows(range(400), 4), rows(range(100), 1000)])
     assert way(monkeypatch, memory, [rows([], 4), rows([2], 1000, CORRECTED)]) == "on the way"
+
+
+def test_new_build_rows_that_lead_to_new_drivers_are_followed(sail: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = {"where": "l.g == r.g", "match": "first", "propagate_ck": "driver", "cxl": "emit id = l.id\nemit other = r.id"}
+    memory = Memory(sail, bound("combine", config, "id:int, g:int", "id:int, g:int", qualifiers=("l", "r")), Limits(small_rows=100))
+    memory.answer([rows(range(400), 200), rows(range(100), 1000)])
+    new_drivers = rows(range(1200, 1300), 1000)  # a quarter as many as there were, of groups that came with them
+    assert way(monkeypatch, memory, [new_drivers, rows(range(200, 300), 1000)]) == "followed"
 
 
 def test_a_program_that_reads_the_clock_always_follows(sail: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
