@@ -126,13 +126,13 @@ def _changes(node: Node, plan: Plan, known: Sequence[FileRecord], compare: Compa
         dataset.refuse_other_history(known, found)
         return compare(found, known, lambda name, _like="", _length=None: dataset.digest(plan.settings.places / name))
     given = source.given
-    places = {file.name: file.path for file in found}
+    places = {file.name: file for file in found}
     seen = {record.path: record for record in known}
     read_ahead(file.path for file in found if file.name not in seen or not seen[file.name].seen(file))
     try:
         if given is not None:
             return compare(found, known, lambda _name, _like="", _length=None: given.digest)
-        return compare(found, known, lambda name, like="", length=None: salted_hash(places[name], like, length))
+        return compare(found, known, lambda name, like="", length=None: salted_hash(places[name].path, like, length))
     except OSError as error:
         raise StorageFailed(f"source '{node.name}': {error.filename}: {error.strerror}", file=str(error.filename)) from error
     except StorageError as error:

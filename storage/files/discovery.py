@@ -51,7 +51,7 @@ class FileStat:
     `linked`: whether the path is that of a link.
     """
 
-    path: Place
+    at: Place | str
     name: str
     size: int
     mtime_ns: int
@@ -59,6 +59,11 @@ class FileStat:
     tag: str = ""
     identity: tuple[int, int] | None = None
     linked: bool = False
+
+    @property
+    def path(self) -> Place:
+        """Where the file is. Of thousands of files only those that are read need a path: to make one takes as long as to ask the system for its size."""
+        return Path(self.at) if isinstance(self.at, str) else self.at
 
 
 @dataclass(frozen=True)
@@ -237,9 +242,9 @@ def _stat(path: str, root: str, *, linked: bool) -> FileStat | None:
         root: The base folder, without links, and a slash.
         linked: Whether the path is that of a link.
     """
-    name, file = path.removeprefix(root), Path(path)
+    name = path.removeprefix(root)
     try:
-        facts = file.stat()
+        facts = os.stat(path)  # noqa: PTH116  # no Path for each of thousands of files
     except OSError as wrong:
         if wrong.errno in (ENOENT, ENOTDIR, ELOOP):
             return None  # a link that leads nowhere, or gone since the folder was read
@@ -247,14 +252,14 @@ def _stat(path: str, root: str, *, linked: bool) -> FileStat | None:
     if not stat.S_ISREG(facts.st_mode):
         return None
     created = int(getattr(facts, "st_birthtime", facts.st_ctime) * 1e9)
-    return FileStat(file, name, facts.st_size, facts.st_mtime_ns, created, identity=(facts.st_dev, facts.st_ino), linked=linked)
+    return FileStat(path, name, facts.st_size, facts.st_mtime_ns, created, identity=(facts.st_dev, facts.st_ino), linked=linked)
 
 
 def _refuse_ways_out(files: Iterable[FileStat], root: Path) -> None:
     """Raise PathRefused for a file that is not really in a folder. Each folder is looked at once, not for each of its files."""
     is_in = cache(lambda folder: (root / folder).resolve().is_relative_to(root))
     for file in files:
-        if isinstance(file.path, Path) and not (file.path.resolve().is_relative_to(root) if file.linked else is_in(file.name.rpartition("/")[0])):
+        if not isinstance(file.at, ObjectPath) and not (file.path.resolve().is_relative_to(root) if file.linked else is_in(file.name.rpartition("/")[0])):
             raise PathRefused(f"path '{file.name}' is a link that leads out of the pipeline's folder")
 
 
