@@ -62,7 +62,7 @@ class FileStat:
 
     @property
     def path(self) -> Place:
-        """Where the file is. Of thousands of files only those that are read need a path: to make one takes as long as to ask the system for its size."""
+        """Where the file is. Most files are only looked at and need no path: to make one takes as long as to ask the system for the size."""
         return Path(self.at) if isinstance(self.at, str) else self.at
 
 
