@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from errata.core.failures import RecordCounts, Stopped
+from errata.core.failures import RecordCounts, Stopped, StorageFailed
 from errata.core.options import RunOptions
 from errata.plan.plan import Node, Plan
+from errata.rollback.attribution import CORRELATED, OVERFLOW
+from errata.rollback.provenance import LATE
 from errata.state.run_state import NodeDelta, RunState
 from errata.state.tally import Tally
 from operators.source.file_changes import FileRecord
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 MAX_RETRACT_SHARE = 0.5
 """The share of a source's live rows that one run may retract."""
+_TOLERATED = (LATE, OVERFLOW, CORRELATED)
+"""Categories of entries that end no run under fail_fast."""
 
 
 def guard(options: RunOptions, node: Node, delta: NodeDelta, before: int) -> None:
@@ -46,7 +50,8 @@ def guard_scopes(options: RunOptions, node: Node, delta: NodeDelta, standing: in
 
 
 def judge(plan: Plan, options: RunOptions, run: RunState, files: Mapping[str, Sequence[FileRecord]], tally: Tally) -> None:
-    """Judge the thresholds. `tally` counts the rejected records; `files` belong to the sources. Raises Stopped."""
+    """Judge the rejected records. `tally` counts them, under fail_fast by category; `files` belong to the sources. Raises Stopped, StorageFailed."""
+    _stop_at_standing(plan, tally)
     read = sum(run.live_rows.get(node.name, 0) for node in plan.of_kind("source"))
     exceeded = _exceeded(plan, options, read, tally)
     if exceeded:
@@ -54,12 +59,24 @@ def judge(plan: Plan, options: RunOptions, run: RunState, files: Mapping[str, Se
 
 
 def judge_unchanged(plan: Plan, options: RunOptions, head: Entry) -> None:
-    """Thresholds of a run that changes nothing: records that were rejected before count as they do in a full run. Raises Stopped."""
+    """Judge a run that changes nothing: records that were rejected before count as they do in a full run. Raises Stopped, StorageFailed."""
+    tally = Tally.noted(head.counters)
+    _stop_at_standing(plan, tally)
     sources = [head.nodes.get(node.name, {}) for node in plan.of_kind("source")]
     read = sum(counts.get("live", 0) + counts.get("rejected_live", 0) for counts in sources)
-    exceeded = _exceeded(plan, options, read, Tally.noted(head.counters))
+    exceeded = _exceeded(plan, options, read, tally)
     if exceeded:
         raise Stopped(exceeded)
+
+
+def _stop_at_standing(plan: Plan, tally: Tally) -> None:
+    """Under fail_fast end a run where records are rejected that an earlier run let pass under another strategy: a full run would end at them."""
+    standing = {category: count for category, count in (tally.categories or {}).items() if category not in _TOLERATED}
+    if plan.model.error_handling.strategy == "fail_fast" and standing:
+        kind = StorageFailed if "malformed_record" in standing else Stopped
+        counted = ", ".join(f"{count:,} as {category}" for category, count in sorted(standing.items()))
+        message = f"{_rejected(sum(standing.values()))} by earlier runs and would end a full run: {counted}"
+        raise kind(message, help="errata dlq lists them; repair or waive them, or let error_handling: { strategy: continue } stand")
 
 
 def _exceeded(plan: Plan, options: RunOptions, read: int, tally: Tally) -> str:

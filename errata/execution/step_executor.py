@@ -446,11 +446,12 @@ class StepExecutor:
         return events_of(self.run.tables.triage)
 
     def _tally(self, *, whole: bool = False) -> Tally:
-        """How many entries the DLQ has. They are looked up where some are waived, where a category has a threshold, and where the `whole` tally is asked for."""
+        """How many entries the DLQ has. They are looked up where some are waived, where categories matter to the guards, and where the `whole` tally is asked for."""
         total, collateral = self.run.total_rejected(), self.settled.collateral
         if not total:
             return Tally(0, collateral)
-        looked_up = whole or self.epoch.plan.model.error_handling.thresholds or self._decisions().height
+        handling = self.epoch.plan.model.error_handling
+        looked_up = whole or handling.strategy == "fail_fast" or handling.thresholds or self._decisions().height
         return tally_of(self._entries(), collateral) if looked_up else Tally(total, collateral)
 
     def _entries(self) -> pl.DataFrame:

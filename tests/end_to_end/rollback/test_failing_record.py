@@ -72,6 +72,26 @@ def test_the_last_line_names_the_file_to_fix(tmp_path: Path, rows: str, code: in
     assert stderr.endswith("\nEpoch 1 stands; fix o.csv, then run again.\n")
 
 
+@pytest.mark.parametrize("change", ["", "3,3,,\n"], ids=["unchanged", "another record"])
+@pytest.mark.parametrize(("row", "code", "category"), [("500,0,one,text\n", 3, "type_coercion_failure"), ("0,0\n", 4, "malformed_record")])
+def test_what_was_let_pass_before_ends_a_run(tmp_path: Path, row: str, code: int, category: str, change: str) -> None:
+    """A full run would end at a record that an earlier run rejected under `continue`; repaired, it ends none."""
+    folder = Folder(tmp_path)
+    strict = PIPELINE.replace("CXL", "emit ratio = total / count")
+    folder.write("pipeline.yaml", f"{strict}error_handling: {{ strategy: continue }}\n")
+    folder.write("o.csv", f"total,count,what,rest\n1,1,,\n{row}")
+    assert folder.run().exit_code == 2
+    folder.write("pipeline.yaml", strict)
+    folder.write("o.csv", f"total,count,what,rest\n1,1,,\n{row}{change}")
+    with standing_in(tmp_path):
+        ended, _, stderr = command("run", "pipeline.yaml", "--engine", "sail", "--quiet")
+    assert ended == code
+    assert f"1 record was rejected by earlier runs and would end a full run: 1 as {category}" in stderr
+    assert [one["total"] for one in folder.rows("out.csv")] == ["1"]
+    folder.write("o.csv", "total,count,what,rest\n1,1,,\n500,1,one,text\n")
+    assert folder.run().exit_code == 0
+
+
 GROUPS = """\
 pipeline: { name: groups }
 error_handling: { strategy: STRATEGY, dlq: { path: out/dlq.csv } }
