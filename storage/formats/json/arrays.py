@@ -101,8 +101,10 @@ def _exploded(record: dict[str, Any], steps: Sequence[str], element: Any) -> dic
 
 
 def _removed(record: dict[str, Any], steps: Sequence[str]) -> dict[str, Any]:
+    """Return the record without the member at the end of the steps, and without the objects that held nothing else."""
     first, rest = steps[0], steps[1:]
-    return {key: _removed(value, rest) if key == first else value for key, value in record.items() if rest or key != first}
+    left = _removed(record[first], rest) if rest else {}
+    return {key: left if key == first else value for key, value in record.items() if left or key != first}
 
 
 def _replaced(record: dict[str, Any], steps: Sequence[str], value: Any) -> dict[str, Any]:
