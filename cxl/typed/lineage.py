@@ -27,6 +27,13 @@ def origins(program: Program) -> Mapping[str, frozenset[str]]:
     return found
 
 
+def copies(program: Program) -> Mapping[str, str]:
+    """Return, for each emitted column that is a plain copy of an input column, that column; `qualifier.name` for a qualified one."""
+    emitted = {one.name: one.value for one in tree.walk_statements(program.statements) if isinstance(one, tree.Emit)}
+    fields = {name: value for name, value in emitted.items() if isinstance(value, tree.Field)}
+    return {name: value.name if value.qualifier is None else f"{value.qualifier}.{value.name}" for name, value in fields.items()}
+
+
 def _member(use: tree.AggregateUse | tree.WindowUse) -> frozenset[str]:
     return frozenset({use.read_field}) if isinstance(use, tree.WindowUse) and use.read_field is not None else frozenset()
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from cxl.typed.lineage import origins
+from cxl.typed.lineage import copies, origins
 from cxl.types.types import Kind, Type
 from errata.core.column_names import names_calendar, names_identity
 from operators.aggregate.operator import Aggregate
+from operators.combine.operator import Combine
 from operators.output.booked import BookedOutput
 from operators.output.history import HistoryOutput
 from operators.output.operator import Output
@@ -54,18 +55,39 @@ def _named(plan: Plan, node: Node) -> frozenset[str] | None:
         return frozenset(source.config.merge.primary_key) if source.config.merge.primary_key else None
     if isinstance(node.operator, Aggregate):
         return frozenset(node.operator.groups)
-    if node.operator.output.key != node.operator.inputs[0].key or node.operator.joins_inputs or isinstance(node.operator, BookedOutput):
+    driver = _driver(node)
+    if driver is None:
         return None
-    above = _named(plan, plan[node.inputs[0][0]])
+    above = _named(plan, plan[node.inputs[driver][0]])
     return None if above is None else _kept(node.operator, above)
 
 
+def _driver(node: Node) -> int | None:
+    """The number of the input whose rows a node keeps, one by one; None where it makes others."""
+    operator = node.operator
+    if isinstance(operator, Combine):
+        one_each = operator.config.match != "all" and operator.output.key.parts == (operator.inputs[operator.driver].key,)
+        return operator.driver if one_each else None
+    keeps = operator.output.key == operator.inputs[0].key and not operator.joins_inputs and not isinstance(operator, BookedOutput)
+    return 0 if keeps else None
+
+
 def _kept(operator: Any, names: Collection[str]) -> frozenset[str] | None:
-    """The columns of an operator that maps row by row which are these columns of its input; None where it lacks one."""
+    """The columns of an operator that maps row by row which are these columns of its input, of a combine its driver; None where it lacks one."""
     if isinstance(operator, Output):
-        shown: Mapping[str, str] = {source: name for name, source, _ in reversed(operator.projection.written)}
-        found = [shown.get(name) for name in names]
-        return None if None in found else frozenset(cast("list[str]", found))
+        return _shown({name: source for name, source, _ in operator.projection.written}, names)
+    if isinstance(operator, Combine):
+        driver = operator.qualifiers[operator.driver]
+        if operator.body is None:
+            return None if any(name in operator.qualifiers for name in names) else frozenset(names)
+        return _shown(copies(operator.body), [f"{driver}.{name}" for name in names])
     program: Program | None = getattr(getattr(operator, "logic", None), "program", None)
-    made = {} if program is None else origins(program)
+    made = {} if program is None else origins(program).keys() - {name for name, source in copies(program).items() if name == source}
     return None if any(name in made for name in names) else frozenset(names)
+
+
+def _shown(written: Mapping[str, str], names: Collection[str]) -> frozenset[str] | None:
+    """The columns that are these ones of the input, the first of several; None where one has none."""
+    shown = {source: name for name, source in reversed([*written.items()])}
+    found = [shown.get(name) for name in names]
+    return None if None in found else frozenset(cast("list[str]", found))

@@ -156,6 +156,43 @@ def test_nodes_that_look_at_several_rows_have_the_causes_of_all(tmp_path: Path) 
     assert all("recompute" not in line["causes"] for line in history)
 
 
+KEEPING = """\
+  - {type: source, name: rates, config: {name: rates, type: csv, path: rates.csv, schema: [{name: month, type: string}, {name: rate, type: int}]}}
+  - {type: transform, name: written, input: bookings, config: {cxl: "emit no = no emit twice = amt * 2"}}
+  - {type: transform, name: changed, input: bookings, config: {cxl: "emit no = no + 1"}}
+  - type: combine
+    name: joined
+    input: {b: rates, a: written}
+    config: {where: a.month == b.month, drive: a, propagate_ck: driver, cxl: "emit month = a.month emit number = a.no emit amt = a.amt"}
+  - type: combine
+    name: gathered
+    input: {a: bookings, b: rates}
+    config: {where: a.month == b.month, match: collect, propagate_ck: driver}
+  - type: combine
+    name: every
+    input: {a: bookings, b: rates}
+    config: {where: a.month == b.month, match: all, propagate_ck: driver, cxl: "emit month = a.month emit no = a.no emit amt = a.amt"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("node", "key"),
+    [("written", {"no": 1}), ("joined", {"number": 1}), ("gathered", {"no": 1}), ("changed", None), ("every", None)],
+)
+def test_rows_that_keep_a_record_are_named_by_its_primary_key(node: str, key: dict[str, int] | None, tmp_path: Path) -> None:
+    """"The primary key of a keyed source and of row-keeping nodes behind it that still have it", also where they emit a plain copy of it, and of the driver of a combine."""
+    names = ("written", "changed", "joined", "gathered", "every")
+    outputs = "".join(f"  - {{type: output, name: o_{name}, input: {name}, config: {{name: o_{name}, type: json, path: {name}.json}}}}\n" for name in names)
+    folder = project(tmp_path, KEEPING + outputs)
+    folder.write("rates.csv", "month,rate\njan,1\njan,2\n")
+    deliver(folder, {1: ("jan", 1)})
+    folder.run()
+    deliver(folder, {1: ("jan", 3)})
+    folder.run()
+    found = [line["key"] for line in folder.load().restate(node, Restatement(("month",), ("amt",)))]
+    assert found == [key] if key else found and all(set(one) == {"_key"} for one in found)
+
+
 def test_a_rollback_is_a_cause(tmp_path: Path) -> None:
     head = SOURCE.replace("path: bookings.csv", "path: bookings.csv\n      correlation_key: month").replace("nodes:", "error_handling: {strategy: continue}\nnodes:")
     folder = project(tmp_path, "  - {type: transform, name: checked, input: bookings, config: {cxl: 'emit share = 6 / amt'}}\n"
