@@ -77,6 +77,19 @@ def test_a_rare_value_among_equal_ones_stays(engine: Engine, tmp_path: Path, rar
     assert {name: found.column(name).to_pylist() for name in ("_cause", "a b", "_error")} == {"_cause": texts, "a b": ints, "_error": errors}
 
 
+@pytest.mark.parametrize("other", ["", "x"])
+def test_empty_texts_come_in_memory_without_bytes(sail: Engine, tmp_path: Path, other: str) -> None:
+    """Chunks of texts have a buffer of no bytes, or none at all."""
+    buffers = [None, pa.py_buffer(bytes(4 * 21)), pa.py_buffer(b"")]
+    empty = pa.Array.from_buffers(pa.string(), 20, buffers)
+    given = [rows_of(first, 20).set_column(2, "_cause", causes) for first, causes in ((0, empty), (20, pa.array([other] * 20)))]
+    batches = [batch for rows in given for batch in rows.to_batches()]
+    made_by = TaskRows(sail.spread(pa.table({"seed": [0]})), lambda seeds: (batch for _ in seeds for batch in batches))
+    table = ChangelogTable(str(tmp_path / "empty"), COLUMNS)
+    table.append(Rows(sail, frame=made_by.frame(from_arrow_schema(SCHEMA)), made_by=made_by).without("_row").content, 1)
+    assert table.read_arrow().sort_by("_key").column("_cause").to_pylist() == [""] * 20 + [other] * 20
+
+
 def test_a_failing_task_leaves_the_table_as_it_was(engine: Engine, tmp_path: Path) -> None:
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
