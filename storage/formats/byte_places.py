@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _BLOCK: Final = 1 << 18
 """Bytes that are looked at together: what is made of them stays in the processor's cache, which takes a third of the time of the whole text."""
 _WORD: Final = 64
-"""Bytes of a text whose marks are counted together."""
+"""Places of a text that are counted together."""
 
 
 def holds(data: Bytes, byte: int) -> bool:
@@ -37,44 +37,46 @@ def places_of(data: Bytes, byte: int, *others: int) -> Positions:
     """Return where a byte or one of the others is, in ascending order. The others are seldom there."""
     found = []
     for start in range(0, len(data), _BLOCK) or (0,):
-        block = data[start : start + _BLOCK]
-        marks = block == byte
-        for other in others:
-            if holds(block, other):
-                marks |= block == other
-        places = np.flatnonzero(marks)
+        places = np.flatnonzero(_marks(data[start : start + _BLOCK], byte, *others))
         places += start
         found.append(places)
     return found[0] if len(found) == 1 else np.concatenate(found)
 
 
-class Marks:
-    """Where a byte is in a text, as a bit for each byte of the text. Places are found where they are asked for, which takes a third of the time of finding all of them."""
+class PlacesBehind:
+    """The places of a text that come behind some bytes and have none of them, as a bit for each place. Places are found where they are asked for, which takes less time than finding all of them.
 
-    def __init__(self, data: Bytes, byte: int) -> None:
-        self._bits = np.zeros(-(-len(data) // _WORD) * (_WORD // 8), np.uint8)
-        for start in range(0, len(data), _BLOCK):
-            marks = np.packbits(data[start : start + _BLOCK] == byte)
-            self._bits[start // 8 : start // 8 + len(marks)] = marks
+    Args:
+        data: the text
+        wanted: the bytes; the first one is the frequent one
+        first: whether the first place counts as one behind such a byte
+        last: whether the place at the end of the text counts as one of the text
+    """
+
+    def __init__(self, data: Bytes, wanted: bytes, *, first: bool, last: bool) -> None:
+        size = len(data)
+        marks = np.zeros((size // _WORD + 1) * (_WORD // 8), np.uint8)
+        for start in range(0, size, _BLOCK):
+            bits = np.packbits(_marks(data[start : start + _BLOCK], *wanted))
+            marks[start // 8 : start // 8 + len(bits)] = bits
+        behind: Bytes = np.right_shift(marks, 1)
+        behind[1:] |= marks[:-1] << 7
+        behind[0] |= first << 7
+        behind &= ~marks
+        if not last:
+            behind[size // 8] &= ~np.uint8(128 >> size % 8)
+        self._bits = behind
 
     @cached_property
     def _counts(self) -> Positions:
-        """How many marks are up to the end of each word."""
+        """How many places are found up to the end of each word."""
         return np.cumsum(np.bitwise_count(self._bits.view(np.uint64)), dtype=np.int64)
 
-    @property
-    def count(self) -> int:
-        """The number of marks."""
-        return int(self._counts[-1]) if len(self._counts) else 0
+    def __len__(self) -> int:
+        return int(self._counts[-1])
 
-    @property
-    def adjoin(self) -> bool:
-        """Whether a mark is next to another one."""
-        bits = self._bits
-        return bool((bits & (bits >> 1)).any() or (bits[:-1] & (bits[1:] >> 7) & 1).any())
-
-    def places(self, numbers: Positions) -> Positions:
-        """Return the places of the marks with some numbers, which count from 0."""
+    def __getitem__(self, numbers: Positions) -> Positions:
+        """Return the places with some numbers, which count from 0."""
         words = np.searchsorted(self._counts, numbers, side="right")
         before = np.where(words, self._counts[words - 1], 0)
         bits = np.unpackbits(self._bits.reshape(-1, _WORD // 8)[words], axis=1)
@@ -82,6 +84,11 @@ class Marks:
         found: Positions = words * _WORD + inside
         return found
 
-    def all_places(self) -> Positions:
-        """Return the places of all marks."""
-        return np.flatnonzero(np.unpackbits(self._bits))
+
+def _marks(block: Bytes, byte: int, *others: int) -> npt.NDArray[np.bool_]:
+    """Return which bytes are one byte or one of the others, which are seldom there."""
+    marks: npt.NDArray[np.bool_] = block == byte
+    for other in others:
+        if holds(block, other):
+            marks |= block == other
+    return marks

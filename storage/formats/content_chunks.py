@@ -587,11 +587,12 @@ def _firsts(count: int) -> range:
 
 def _look(starts: StartsOfPiece, data: Buffer, seed: int | None) -> _Seen | None:
     """Return a piece's records, which begin at `starts`; None where it has none."""
-    if not len(starts):
+    places = starts if seed is None else np.asarray(starts)
+    if not len(places):
         return None
-    numbers = np.array(_firsts(len(starts)), np.int64)
-    hashes = None if seed is None else record_hashes.of_run(data, np.asarray(starts), seed)
-    return _Seen(len(starts), int(starts[0]), int(starts[-1]), numbers, starts[numbers], hashes)
+    numbers = np.array(_firsts(len(places)), np.int64)
+    hashes = None if seed is None else record_hashes.of_run(data, np.asarray(places), seed)
+    return _Seen(len(places), int(places[0]), int(places[-1]), numbers, places[numbers], hashes)
 
 
 def _bounds(pieces: Sequence[_Seen], begin: int, end: int) -> tuple[Positions, Positions]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any, Generic, TypeAlias, cast
 
@@ -14,7 +15,7 @@ from storage.files.errors import Buffer, InputError
 from storage.files.local import by_parts
 from storage.formats import limits
 from storage.formats.base import CHUNK_BYTES, Range, Scanned, StartsOfPiece, T
-from storage.formats.byte_places import Marks, those_in
+from storage.formats.byte_places import PlacesBehind, those_in
 from storage.formats.csv.header import Header, header_of
 from storage.formats.csv.options import CsvReadOptions
 from storage.formats.csv.scan import CR, LF, Bytes, Dialect, Positions, as_bytes, line_ends, outside, terminators, toggles
@@ -48,15 +49,15 @@ class _Scan(Generic[T]):
         start: where its records begin
         dialect: its delimiter and quote
         name: how messages call it
-        plain: called with each piece of a file without quotes, and whether the piece has CRs
-        quoted: called with each piece of another file and its line ends outside quotes
+        plain: called with each piece without quotes
+        quoted: called with another piece, or one that is inside quotes, and its line ends outside quotes; makes the same of a piece without quotes as `plain`
     """
 
     data: Buffer
     start: int
     dialect: Dialect
     name: str
-    plain: Callable[[Bound, bool], T]
+    plain: Callable[[Bound], T]
     quoted: Callable[[Bound, Positions], T]
 
     @property
@@ -70,27 +71,31 @@ class _Scan(Generic[T]):
         starts = [start, *(_after_quotes(view, self.dialect, at) for at in range(start + target, len(view), target))]
         bounds = list(pairwise(sorted({*starts, len(view)})))
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            found = list(by_parts(self.data, pool.map(self._first_look, bounds), target))
-            quotes = [one.quotes for one in found]
-            yield from self._with_quotes(bounds, quotes, pool) if any(quotes) else (cast("T", one.made) for one in found)
+            looked = list(by_parts(self.data, pool.map(self._first_look, bounds), target))
+            yield from self._results(bounds, looked, pool)
 
     def _first_look(self, bound: Bound) -> _Looked[T]:
         """What is made of a piece without quotes, or how many it has."""
         piece, quote = self.view[slice(*bound)], self.dialect.quote
-        there = those_in(piece, bytes([quote, CR]))
-        return _Looked(int(np.count_nonzero(piece == quote)), None) if quote in there else _Looked(0, self.plain(bound, CR in there))
+        return _Looked(int(np.count_nonzero(piece == quote)), None) if those_in(piece, bytes([quote])) else _Looked(0, self.plain(bound))
 
-    def _with_quotes(self, bounds: Sequence[Bound], counts: Sequence[int], pool: Executor) -> Iterator[T]:
-        """The results for a file with quotes.
+    def _results(self, bounds: Sequence[Bound], looked: Sequence[_Looked[T]], pool: Executor) -> Iterator[T]:
+        """The results for the pieces.
 
-        In well-formed text a piece begins inside quotes if the number of quotes before it is odd. Where this guess is wrong, the piece is scanned again.
+        In well-formed text a piece begins inside quotes if the number of quotes before it is odd. Where this guess is wrong, a piece with quotes is scanned again.
         """
-        guesses = [bool(seen & 1) for seen in accumulate(counts, initial=0)]
+        guesses = [bool(seen & 1) for seen in accumulate((one.quotes for one in looked), initial=0)]
+        quoted = [(bound, guess) for bound, guess, one in zip(bounds, guesses, looked, strict=False) if one.quotes]
+        scans = zip(quoted, pool.map(lambda one: self._scanned(*one), quoted), strict=True)
         inside, last_quote = False, 0
-        for bound, guess, guessed in zip(bounds, guesses, pool.map(self._scanned, bounds, guesses), strict=False):
-            made, found, after = guessed if guess == inside else self._scanned(bound, inside)
-            yield made
-            inside, last_quote = after, int(found[-1]) if len(found) else last_quote
+        for bound, one in zip(bounds, looked, strict=True):
+            if one.quotes:
+                (_, guess), guessed = next(scans)
+                made, found, inside = guessed if guess == inside else self._scanned(bound, inside)
+                yield made
+                last_quote = int(found[-1]) if len(found) else last_quote
+            else:
+                yield self.quoted(bound, np.empty(0, np.int64)) if inside else cast("T", one.made)
         if inside:
             raise InputError(self.name, "a quoted field is never closed", offset=last_quote)
 
@@ -100,45 +105,40 @@ class _Scan(Generic[T]):
         return self.quoted(bound, outside(lines, found, inside)), found, after
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _LineStarts:
-    """Where records begin in a piece without quotes, CRs and empty lines.
+    """Where records begin in a piece without quotes: found by bits where some are asked for, all at once where all are.
 
     Args:
+        view: the bytes of the file
         start: where the piece begins
-        marks: its line ends
-        first: 1 where a record begins with the piece, else 0
-        count: the number of records that begin in it
+        end: where it ends
+        begins: whether it is the first one
     """
 
+    view: Bytes
     start: int
-    marks: Marks
-    first: int
-    count: int
+    end: int
+    begins: bool
 
-    @classmethod
-    def of(cls, view: Bytes, start: int, end: int, *, begins: bool) -> _LineStarts | None:
-        """The records of a piece without quotes and CRs; None where it has empty lines. `begins`: whether the first one begins with the piece, not behind a line end."""
-        marks, ends, last = Marks(view[start:end], LF), bool(view[end - 1] == LF), end == len(view)
-        if marks.adjoin or (begins and view[start] == LF) or (ends and not last and view[end] in (LF, CR)):
-            return None
-        return cls(start, marks, int(begins), marks.count + begins - (ends and last))
+    @cached_property
+    def _places(self) -> PlacesBehind:
+        goes_on = self.end < len(self.view) and self.view[self.end] not in (LF, CR)
+        return PlacesBehind(self.view[self.start : self.end], bytes([LF, CR]), first=self.begins, last=bool(goes_on))
 
     def __len__(self) -> int:
-        return self.count
+        return len(self._places)
 
     def __getitem__(self, numbers: int | Positions) -> Any:
         if isinstance(numbers, int):
-            return self[np.array([range(self.count)[numbers]])][0]
-        behind = self.marks.places(np.maximum(numbers - self.first, 0)) + self.start + 1
-        return np.where(numbers < self.first, self.start, behind)
+            return self[np.array([range(len(self))[numbers]])][0]
+        return self._places[numbers] + self.start
 
     def __iter__(self) -> Iterator[int]:
         return iter(np.asarray(self).tolist())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Positions:
-        behind = self.marks.all_places() + self.start + 1
-        return np.concatenate([np.full(self.first, self.start), behind])[: self.count]
+        return _starts(self.view, self.begins, self.start, line_ends(self.view[self.start : self.end]) + self.start)
 
 
 def ranges_of(options: CsvReadOptions, data: Buffer, name: str, target: int) -> list[Range]:
@@ -147,7 +147,7 @@ def ranges_of(options: CsvReadOptions, data: Buffer, name: str, target: int) -> 
         return [Range(0, len(data))]
     header = header_of(options, data, name)
     view, dialect = as_bytes(data), Dialect.of(options)
-    scan = _Scan(data, header.end, dialect, name, lambda bound, _: _plain(view, *bound), lambda _, lines: _outside_quotes(view, lines))
+    scan = _Scan(data, header.end, dialect, name, lambda bound: _plain(view, *bound), lambda _, lines: _outside_quotes(view, lines))
     pieces = list(scan.pieces(target))
     parts = _joined(pieces, header, len(data), has_header=options.has_header)
     long = next((part.start for part in parts if part.end - part.start > target + limits.RECORD_BYTES), None)
@@ -166,9 +166,8 @@ def scan_records(options: CsvReadOptions, data: Buffer, name: str, look: Callabl
     def quoted(bound: Bound, lines: Positions) -> T:
         return look(_starts(view, bound[0] == header.end, bound[0], lines))
 
-    def plain(bound: Bound, has_cr: bool) -> T:
-        starts = None if has_cr else _LineStarts.of(view, *bound, begins=bound[0] == header.end)
-        return quoted(bound, line_ends(view[slice(*bound)]) + bound[0]) if starts is None else look(starts)
+    def plain(bound: Bound) -> T:
+        return look(_LineStarts(view, *bound, begins=bound[0] == header.end))
 
     return Scanned(header.text, header.end, _Scan(data, header.end, dialect, name, plain, quoted).pieces(CHUNK_BYTES // 2))
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from storage import formats
 from storage.formats import Column, InputError, OptionError, ReadPlan
 from storage.formats.base import Range
+from storage.formats.csv import ranges
 from storage.formats.encodings import IN_WORDS
 from tests.support.examples import examples
 from tests.support.reading import records_of, records_or_error
@@ -90,16 +91,61 @@ def test_random_dialects_read_as_python_reads_them(block):
         agrees_with_python(seed)
 
 
-@given(st.lists(st.sampled_from(["a,b", "1,22", "x,", "\n", "\r\n", "\r", '"q",1']), min_size=1, max_size=30), st.lists(st.sampled_from(["\n"] * 9 + ["\r\n"]), min_size=30), st.integers(2, 40))
-def test_chosen_records_of_each_piece_begin_where_all_do(cells, ends, size):
-    text = "a,b\n" + "".join(map("".join, zip(cells, ends, strict=False)))
-    reader, data = csv_reader([("a",)], on_unmapped="drop"), text.encode()
+def record_places(text):
+    """Where the records of a text without open quotes begin: a quote opens a cell only where the cell begins."""
+    return [record.start() for record in re.finditer(r'(?:(?<![^,\r\n])"(?:[^"]|"")*"|[^\r\n])+', text)]
+
+
+def scanned(reader, text, size, look):
+    """What `look` makes of the pieces, of `size` bytes, of a file."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("storage.formats.csv.ranges.CHUNK_BYTES", 2 * size)
-        pieces = list(reader.record_starts(data, "f", lambda starts: (list(starts), [starts[at] for at in range(len(starts))], starts[np.arange(0, len(starts), 3)])).results)
-    assert [place for every, _, _ in pieces for place in every] == reader.starts_within(data, 4, len(data)).tolist()
+        return list(reader.record_starts(text.encode(), "f", look).results)
+
+
+CELLS = st.lists(st.sampled_from(["a,b", "1,22", "x,", "\n", "\r\n", "\r", '"q",1', '"q\nr\n\ns",1', '5"x,', "long" * 9]), min_size=1, max_size=30)
+
+
+@given(CELLS, st.lists(st.sampled_from(["\n"] * 9 + ["\r\n"]), min_size=30), st.integers(2, 40), st.booleans(), st.booleans())
+@examples(300)
+def test_chosen_records_of_each_piece_begin_where_all_do(cells, ends, size, has_header, ended):
+    text = "a,b\n" * has_header + "".join(map("".join, zip(cells, ends, strict=False)))
+    text = text if ended else text.rstrip("\r\n")
+    reader = csv_reader([("a",) if has_header else ("col_0",)], {"has_header": has_header}, on_unmapped="drop")
+    pieces = scanned(reader, text, size, lambda starts: (list(starts), [starts[at] for at in range(len(starts))], starts[np.arange(0, len(starts), 3)]))
+    assert [place for every, _, _ in pieces for place in every] == record_places(text)[has_header:]
     assert all(one == every and some.tolist() == every[::3] for every, one, some in pieces)
-    assert len([place for every, _, _ in pieces for place in every]) == len(python_rows(text, ",", '"')) - 1
+    assert len(record_places(text)) == len(python_rows(text, ",", '"'))
+
+
+@pytest.mark.parametrize("last", ["1,2", '1,"2"'])
+def test_the_first_record_of_a_file_without_a_header_is_longer_than_a_piece(last):
+    text = "long" * 20 + ",1\n" + "3,4\n" * 20 + last
+    pieces = scanned(csv_reader([("col_0",)], {"has_header": False}, on_unmapped="drop"), text, 16, lambda starts: starts[np.arange(len(starts))].tolist())
+    assert [place for piece in pieces for place in piece] == record_places(text)
+
+
+@pytest.mark.parametrize("special", ['1,"2"', '1,2"', '1,"2\n3"'])
+@pytest.mark.parametrize("at", [0, 50, 99])
+def test_each_piece_is_looked_at_once_wherever_quotes_are(special, at):
+    lines = ["1,2"] * 100
+    lines[at] = special
+    looks = []
+    pieces = scanned(csv_reader([("a",)], on_unmapped="drop"), "a,b\n" + "\n".join(lines), 16, lambda starts: looks.append(1) or list(starts))
+    assert len(looks) == len(pieces)
+    assert sum(map(len, pieces)) == 100
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n"])
+@pytest.mark.parametrize(("passes", "look"), [(["bits"], lambda starts: (len(starts), starts[0], starts[-1])), (["places"], np.asarray)], ids=["some places", "all places"])
+def test_lines_are_found_in_one_pass(end, passes, look, monkeypatch):
+    """All places are found at once. Of bits, which take less time, some places are found."""
+    made = []
+    for number, name in (("bits", "PlacesBehind"), ("places", "line_ends")):
+        find = getattr(ranges, name)
+        monkeypatch.setattr(ranges, name, lambda *given, number=number, find=find, **named: made.append(number) or find(*given, **named))
+    scanned(csv_reader([("a",)], on_unmapped="drop"), f"a,b{end}1,2{end}3,4{end}", 1000, look)
+    assert made == passes
 
 
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
