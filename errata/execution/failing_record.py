@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+import polars as pl
+
 from changelog.columns import column
 from changelog.keys.encoding import bare
 from changelog.lazy_imports import F
@@ -16,6 +18,7 @@ from cxl.diagnostics.source import Span
 from cxl.typed import tree
 from cxl.values.text import display
 from errata.core.failures import Stopped, StorageFailed
+from errata.execution.guards import TOLERATED
 from errata.plan.plan import Node
 from errata.rendering.event_stream import without_values
 from errata.rollback.cell_texts import plain
@@ -32,43 +35,80 @@ from operators.source.node import SourceNode
 
 _DETAILED = ("type_coercion_failure", "malformed_record", "expansion_limit_exceeded", "nan_in_output_field", "aggregate_type_error", "aggregate_finalize")
 """Categories whose texts have values of the data in quotes, or behind `got`."""
+_GOES_ON = "error_handling: { strategy: continue } sends such records to the dead letter queue"
 _GOT = re.compile(r", got .*", re.DOTALL)
 
 
-def stop_at_first(run: RunState, node: Node, delta: NodeDelta, files: Sequence[FileRecord], places: Callable[[], Places]) -> None:
-    """Under fail_fast the first node that rejects a record ends the run, unless it is merely late; what a node calls fatal always does.
+def stop_at_first(
+    run: RunState, node: Node, delta: NodeDelta, files: Sequence[FileRecord], places: Callable[[], Places], *, strict: bool, key: bytes | None = None
+) -> None:
+    """End a run at the first record that a node rejects.
 
-    `files` are the source's, `places` finds the records behind other nodes' rows. Raises Stopped, StorageFailed where a record is malformed.
+    Args:
+        run: The run.
+        node: The node.
+        delta: What the run did with it.
+        files: The source's files.
+        places: Finds the records behind other nodes' rows.
+        strict: Whether each reject ends the run, unless it is merely late; else only what the node calls fatal does.
+        key: The only row that counts; None: all of them.
+
+    Raises:
+        Stopped: A record is rejected. StorageFailed where it is malformed.
     """
     fatal = node.operator.fatal
-    strict = run.plan.model.error_handling.strategy == "fail_fast"
     if not delta.rejected or not (strict or fatal):
         return
-    first = _first_reject(run, node, frozenset() if strict else fatal)
+    first = _first_reject(run, node, frozenset() if strict else fatal, key)
     if first:
         kind = StorageFailed if first.get("category") == "malformed_record" else Stopped
         place = place_of(first, files) if node.is_source else _place_behind(run, node, first, places())
         where, category = _in_words(place), first.get("category", "")
         message = f"node '{node.name}': {where}{_key_in_words(node, first)}{first.get('detail', '')} ({category})"
-        goes_on = "error_handling: { strategy: continue } sends such records to the dead letter queue"
         details = _details(run, node, first["_key"])
         detail = _without_cells(first, {name for one in run.plan for name in one.operator.output.data}) if category in _DETAILED else ""
         redacted = f"node '{node.name}': {where}{detail} ({category})" if detail else f"node '{node.name}': {where}{category}"
-        raise kind(message, help="" if first.get("category") in fatal else goes_on, details=details, file=place[0] if place else "", redacted=redacted)
+        raise kind(message, help="" if first.get("category") in fatal else _GOES_ON, details=details, file=place[0] if place else "", redacted=redacted)
 
 
-def _first_reject(run: RunState, node: Node, categories: frozenset[str]) -> dict[str, Any]:
+def stop_at_new(run: RunState, entries: pl.DataFrame, files: Mapping[str, Sequence[FileRecord]], places: Callable[[], Places]) -> None:
+    """End a run at the first record that it rejects and that nobody waived.
+
+    Args:
+        run: The run, whose rows are all computed.
+        entries: All live rejects with what people decided about them.
+        files: The files of each source.
+        places: Finds the records behind other nodes' rows.
+
+    Raises:
+        Stopped: A record is rejected. StorageFailed where it is malformed.
+    """
+    new = entries.filter(pl.col("waiver").is_null(), pl.col("epoch") == run.epoch, ~pl.col("category").is_in(TOLERATED))
+    first = dict(new.group_by("node").agg(pl.col("key").min()).iter_rows())
+    for node in run.plan:
+        if node.name in first and node.name in run.done:
+            stop_at_first(run, node, run.done[node.name], files.get(node.name, ()), places, strict=True, key=first[node.name])
+    for one in new.head(1).iter_rows(named=True):  # its node has no such row any more: the records behind it were rolled back
+        where = _in_words(None if one["file"] is None else (one["file"], one["row"]))
+        kind = StorageFailed if one["category"] == "malformed_record" else Stopped
+        told = f"node '{one['node']}': {where}"
+        raise kind(f"{told}{one['detail']} ({one['category']})", help=_GOES_ON, file=one["file"] or "", redacted=f"{told}{one['category']}")
+
+
+def _first_reject(run: RunState, node: Node, categories: frozenset[str], key: bytes | None) -> dict[str, Any]:
     """The first record that this run rejected at a node: category, detail and `_key`; of a keyed source `_file` and `_row` too.
 
     Args:
         run: The run.
         node: The node.
         categories: The categories that count; all but late records where there are none.
+        key: The only row that counts; None: all of them.
     """
     own = run.done[node.name].rows
     rows = (own if own is not None and own.are_here else run.epoch_rows(node)).as_frame()
     rows = rows.where(F.col("_error").isNotNull() & F.col("_op").isin(int(Op.APPEND), int(Op.CORRECT_TO)))
     rows = rows.where(F.get_json_object("_error", "$.category").isin(*categories) if categories else ~F.col("_error").contains('"category":"late_record"'))
+    rows = rows if key is None else rows.where(F.col("_key") == F.lit(key))
     names = [name for name in ("_key", "_error", "_file", "_row") if name in rows.columns]
     found = run.engine.to_arrow(rows.orderBy("_key").select(*names), 1).to_pylist()
     return {**found[0], **json.loads(found[0]["_error"])} if found else {}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MAX_RETRACT_SHARE = 0.5
 """The share of a source's live rows that one run may retract."""
-_TOLERATED = (LATE, OVERFLOW, CORRELATED)
+TOLERATED = (LATE, OVERFLOW, CORRELATED)
 """Categories of entries that end no run under fail_fast."""
 
 
@@ -50,8 +50,7 @@ def guard_scopes(options: RunOptions, node: Node, delta: NodeDelta, standing: in
 
 
 def judge(plan: Plan, options: RunOptions, run: RunState, files: Mapping[str, Sequence[FileRecord]], tally: Tally) -> None:
-    """Judge the rejected records. `tally` counts them, under fail_fast by category; `files` belong to the sources. Raises Stopped, StorageFailed."""
-    _stop_at_standing(plan, tally)
+    """Judge the thresholds. `tally` counts the rejected records; `files` belong to the sources. Raises Stopped."""
     read = sum(run.live_rows.get(node.name, 0) for node in plan.of_kind("source"))
     exceeded = _exceeded(plan, options, read, tally)
     if exceeded:
@@ -61,7 +60,7 @@ def judge(plan: Plan, options: RunOptions, run: RunState, files: Mapping[str, Se
 def judge_unchanged(plan: Plan, options: RunOptions, head: Entry) -> None:
     """Judge a run that changes nothing: records that were rejected before count as they do in a full run. Raises Stopped, StorageFailed."""
     tally = Tally.noted(head.counters)
-    _stop_at_standing(plan, tally)
+    stop_at_standing(plan, tally)
     sources = [head.nodes.get(node.name, {}) for node in plan.of_kind("source")]
     read = sum(counts.get("live", 0) + counts.get("rejected_live", 0) for counts in sources)
     exceeded = _exceeded(plan, options, read, tally)
@@ -69,9 +68,12 @@ def judge_unchanged(plan: Plan, options: RunOptions, head: Entry) -> None:
         raise Stopped(exceeded)
 
 
-def _stop_at_standing(plan: Plan, tally: Tally) -> None:
-    """Under fail_fast end a run where records are rejected that an earlier run let pass under another strategy: a full run would end at them."""
-    standing = {category: count for category, count in (tally.categories or {}).items() if category not in _TOLERATED}
+def stop_at_standing(plan: Plan, tally: Tally) -> None:
+    """Under fail_fast end a run where records are rejected that an earlier run let pass under another strategy: a full run would end at them.
+
+    `tally` counts by category. Decisions and amendments are not judged: the records were there before. Raises Stopped, StorageFailed.
+    """
+    standing = {category: count for category, count in (tally.categories or {}).items() if category not in TOLERATED}
     if plan.model.error_handling.strategy == "fail_fast" and standing:
         kind = StorageFailed if "malformed_record" in standing else Stopped
         counted = ", ".join(f"{count:,} as {category}" for category, count in sorted(standing.items()))

@@ -15,8 +15,8 @@ from errata.execution.closed_periods import LateChanges, Leaving, guard_closed
 from errata.execution.engine import BYTES_A_ROW, choose_engine, start_engine, work_of
 from errata.execution.epoch import Epoch
 from errata.execution.expectations import ledger_facts, stop_where_failing
-from errata.execution.failing_record import stop_at_first
-from errata.execution.guards import judge
+from errata.execution.failing_record import stop_at_first, stop_at_new
+from errata.execution.guards import judge, stop_at_standing
 from errata.execution.ingest import arrivals_kept
 from errata.execution.machine_events import committed, newly_rejected, outputs_written, progress_of, source_read
 from errata.execution.node_runner import NodeRunner
@@ -55,7 +55,7 @@ from errata.state.scalar_inputs import ScalarInputs
 from errata.state.source_files import SourceFiles, files_before, labels_of, reshaped, undeclared
 from errata.state.source_memory import SourceMemory
 from errata.state.tally import Tally
-from errata.state.triage_events import append_events, events_of
+from errata.state.triage_events import append_events, events_of, standing
 from operators.core.run_values import RunValues
 from operators.output.operator import Output
 from operators.source.file_changes import FileRecord
@@ -217,6 +217,7 @@ class StepExecutor:
             case SettleStep():
                 self._settle(step)
             case GuardStep():
+                self._judge_rejects()
                 judge(self.epoch.plan, self.epoch.options, self.run, self.files, self._tally())
                 stop_where_failing(self.epoch.plan, self.run)
                 self.late = guard_closed(self.epoch.plan, self.epoch.options, self.run, self.epoch.prior, leaving=self.leaving)
@@ -236,7 +237,7 @@ class StepExecutor:
         if isinstance(step, IngestStep) and self._reads(step) and step.node not in self.read:
             self.read.add(step.node)
             self.epoch.options.listener(source_read(self.sources[step.node], step, self.files[step.node], delta.rejected))
-        stop_at_first(self.run, node, delta, self.files.get(node.name, ()), self._places)
+        stop_at_first(self.run, node, delta, self.files.get(node.name, ()), self._places, strict=self._strict and bool(delta.rejected) and not self._judged_last)
         return _node_event(node, step, delta, self.run, monotonic() - began)
 
     def _reads(self, step: DataStep) -> bool:
@@ -250,6 +251,14 @@ class StepExecutor:
         else:
             delta, self.files[step.node] = self.planned.inputs.ingest(self._stored, source, step)
         return delta
+
+    def _judge_rejects(self) -> None:
+        """Under fail_fast end a run at rejects that nobody waived: at new ones here where no node did, at older ones where input is read."""
+        if self._strict and self.run.total_rejected():
+            if self._judged_last:
+                stop_at_new(self.run, self._entries(), self.files, self._places)
+            if self.planned.inputs.reads:
+                stop_at_standing(self.epoch.plan, self._tally())
 
     def _settle(self, step: SettleStep) -> None:
         """Run all nodes until no further record is rolled back; the nodes' events describe the last round."""
@@ -445,13 +454,21 @@ class StepExecutor:
         """The decisions of people about dead letters, also in this run."""
         return events_of(self.run.tables.triage)
 
+    @property
+    def _judged_last(self) -> bool:
+        """Whether rejects can pass, as waived ones do, and old ones in amendments: which these are is known once all are there."""
+        return not self.planned.inputs.reads or standing(self._decisions(), "waive").height > 0
+
+    @property
+    def _strict(self) -> bool:
+        return self.epoch.plan.model.error_handling.strategy == "fail_fast"
+
     def _tally(self, *, whole: bool = False) -> Tally:
         """How many entries the DLQ has. They are looked up where some are waived, where categories matter to the guards, and where the `whole` tally is asked for."""
         total, collateral = self.run.total_rejected(), self.settled.collateral
         if not total:
             return Tally(0, collateral)
-        handling = self.epoch.plan.model.error_handling
-        looked_up = whole or handling.strategy == "fail_fast" or handling.thresholds or self._decisions().height
+        looked_up = whole or self._strict or self.epoch.plan.model.error_handling.thresholds or self._decisions().height
         return tally_of(self._entries(), collateral) if looked_up else Tally(total, collateral)
 
     def _entries(self) -> pl.DataFrame:

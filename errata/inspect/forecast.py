@@ -7,20 +7,21 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from changelog.columns import column
 from changelog.lazy_imports import F
 from changelog.ops import weight
 from changelog.rows import is_null
 from cxl.types.types import Kind, Type
-from errata.core.failures import Stopped
+from errata.core.failures import Stopped, StorageFailed
 from errata.core.options import RunOptions
 from errata.execution.epoch import Epoch
 from errata.execution.inputs import FileInputs
 from errata.execution.local_copies import copies_of
 from errata.execution.planned_run import PlannedRun
 from errata.execution.step_executor import StepExecutor
+from errata.inspect.next_run import stopped_unchanged
 from errata.inspect.row_keys import figure_columns
 from errata.plan.pipeline import LoadedPipeline
 from errata.plan.plan import Node, Plan
@@ -31,6 +32,8 @@ from storage.values.python_rows import dictionaries
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+    from storage.state.entry import Entry
 
 Row = Mapping[str, Any]
 _EXACT = Context(prec=80)
@@ -115,7 +118,8 @@ def _computed(pipeline: LoadedPipeline, options: RunOptions, names: Sequence[str
         chosen = [epoch.plan[name] for name in names] or list(epoch.plan.of_kind("output"))
         last = epoch.head.epoch if epoch.head else 0
         if not planned.steps.any_work:
-            return Forecast(last, [NodeForecast(node.name, "skip", steps[node.name].reason) for node in chosen])
+            nodes = [NodeForecast(node.name, "skip", steps[node.name].reason) for node in chosen]
+            return Forecast(last, nodes, stopped=stopped_unchanged(epoch.plan, options, cast("Entry", epoch.head)))
         found: list[Forecast] = []
         stopped = ""
         with copies_of(epoch.plan, planned.sources) as copies:
@@ -124,7 +128,9 @@ def _computed(pipeline: LoadedPipeline, options: RunOptions, names: Sequence[str
             executor.watch = lambda run: found.append(_looked_at(epoch.plan, run, chosen, steps, rows))
             try:
                 executor.execute(dry=True)
-            except Stopped as guard:
+            except (Stopped, StorageFailed) as guard:
+                if isinstance(guard, StorageFailed) and not found:  # with all rows there, only a guard speaks
+                    raise
                 stopped = guard.message
         if not found:
             return Forecast(last, [], stopped=stopped)

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from errata.core.options import EngineOptions
+from errata.core.failures import Stopped, StorageFailed
+from errata.core.options import EngineOptions, RunOptions
 from errata.core.uuid7 import uuid7
 from errata.execution.engine import choose_engine, work_of
-from errata.execution.expectations import turned_stale
+from errata.execution.expectations import stop_unchanged, turned_stale
+from errata.execution.guards import judge_unchanged
 from errata.outputs.context import OutputContext, RunIdentity
 from errata.outputs.database_targets import DatabaseTargets
 from errata.outputs.targets import Targets
@@ -48,12 +50,26 @@ class Outlook:
         """One row a node: node, type, action, rows (that it goes through, None where only the run can say), reason."""
         return planned_rows(self.plan, self.head, self.steps)
 
+    def stopped(self) -> str:
+        """Why the run would stop although it has nothing to do; empty where it would not, and where only the run can say."""
+        return "" if self.head is None or self.steps.any_work else stopped_unchanged(self.plan, RunOptions(), self.head)
+
     def engine(self, options: EngineOptions) -> tuple[str, str] | None:
         """The engine and why it is this one; None where the run needs none."""
         if all(row["action"] == "skip" for row in self.rows()):
             return None
         chosen = choose_engine(options, self.plan, work_of(self.plan, self.sources, self.steps.nodes, self.head.nodes if self.head else {}))
         return chosen.choice.kind, chosen.reason
+
+
+def stopped_unchanged(plan: Plan, options: RunOptions, head: Entry) -> str:
+    """Why a run that changes nothing would stop; empty where it would not."""
+    try:
+        judge_unchanged(plan, options, head)
+        stop_unchanged(plan, head)
+    except (Stopped, StorageFailed) as guard:
+        return guard.message
+    return ""
 
 
 def _answers(plan: Plan, head: Entry | None) -> Mapping[str, FileChanges]:

@@ -43,5 +43,7 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, rows: int, d
     outlook = pipeline.outlook()
     chosen = outlook.engine(engine)
     console.note("Engine: none (nothing to do)" if chosen is None else engine_line(*chosen))
+    if stopped := outlook.stopped():
+        console.note(f"The run would stop: {stopped}")
     rows_answer(console, outlook.rows(), format, ("node", "type", "action", "rows", "reason"), lead=("node", "action", "reason"))
     return 0
