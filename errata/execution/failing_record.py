@@ -18,9 +18,9 @@ from cxl.diagnostics.source import Span
 from cxl.typed import tree
 from cxl.values.text import display
 from errata.core.failures import Stopped, StorageFailed
-from errata.execution.guards import TOLERATED
 from errata.plan.plan import Node
 from errata.rendering.event_stream import without_values
+from errata.rollback.categories import TOLERATED
 from errata.rollback.cell_texts import plain
 from errata.rollback.dead_letters import Rejects
 from errata.rollback.group_fields import groups_in_words

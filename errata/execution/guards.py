@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from errata.core.failures import RecordCounts, Stopped, StorageFailed
 from errata.core.options import RunOptions
 from errata.plan.plan import Node, Plan
-from errata.rollback.attribution import CORRELATED, OVERFLOW
-from errata.rollback.provenance import LATE
+from errata.rollback.categories import TOLERATED
 from errata.state.run_state import NodeDelta, RunState
 from errata.state.tally import Tally
 from operators.source.file_changes import FileRecord
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 
 MAX_RETRACT_SHARE = 0.5
 """The share of a source's live rows that one run may retract."""
-TOLERATED = (LATE, OVERFLOW, CORRELATED)
-"""Categories of entries that end no run under fail_fast."""
 
 
 def guard(options: RunOptions, node: Node, delta: NodeDelta, before: int) -> None:

@@ -18,7 +18,8 @@ from errata.inspect.snapshot import Snapshot
 from errata.plan.correlation import key_fields
 from errata.plan.pipeline import LoadedPipeline
 from errata.plan.plan import Plan
-from errata.rollback.attribution import CORRELATED, ROLLED_BACK
+from errata.rollback.attribution import ROLLED_BACK
+from errata.rollback.categories import CORRELATED
 from errata.rollback.dead_letters import COLUMNS, FIELD, field_of, rejecting_nodes, rejects_at, source_columns
 from errata.rollback.dlq_file import ids_of
 from errata.rollback.triage import triaged

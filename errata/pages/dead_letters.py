@@ -10,7 +10,7 @@ from errata.inspect.dlq import Letters, Trigger
 from errata.pages.paging import Part, cut_out, part
 from errata.pages.record_forms import Pairs, fields_of_form
 from errata.pages.values import MOST_COLUMNS, Shown, short, shown
-from errata.rollback.attribution import CORRELATED
+from errata.rollback.categories import CORRELATED
 
 Row = Mapping[str, Any]
 TRIGGERS, LETTERS = 50, 25

@@ -10,6 +10,7 @@ from typing import Any, cast
 from changelog.keys.encoding import bare
 from errata.plan.correlation import keeps_mates, key_fields
 from errata.plan.plan import Node, Plan
+from errata.rollback.categories import CORRELATED, OVERFLOW
 from errata.rollback.groups import Groups
 from errata.rollback.outcome import Settled
 from errata.rollback.provenance import Failure, branch_of
@@ -18,8 +19,6 @@ from errata.state.suppressed_rows import Suppression
 from operators.aggregate.operator import Aggregate
 from operators.core.row_type import Status
 
-CORRELATED = "correlated"
-OVERFLOW = "group_size_exceeded"
 ROLLED_BACK = "rolled back with its group: "
 """The beginning of the detail of a record that did not fail itself."""
 

@@ -12,11 +12,12 @@ from changelog.keys.decode import arrow_keys, bare_keys
 from changelog.lazy_imports import F, pa
 from errata.plan.correlation import TRIGGERS, key_fields
 from errata.plan.plan import Node, Plan
+from errata.rollback.categories import GROUP_REJECT
 from errata.rollback.cell_texts import texts
 from errata.rollback.first_epochs import first_epochs
 from errata.rollback.group_fields import fields_in_keys, groups_in_words
 from errata.rollback.groups import groups_in
-from errata.rollback.provenance import GROUP_REJECT, branches, is_group_reject, leads_of_rejects
+from errata.rollback.provenance import branches, is_group_reject, leads_of_rejects
 from errata.rollback.record_locations import PLACE, Places, SourceState
 from errata.state.node_tables import Tables
 from errata.state.run_state import RunState

@@ -14,17 +14,12 @@ from changelog.keys.encoding import bare
 from changelog.lazy_imports import F, pa
 from errata.plan.correlation import key_fields
 from errata.plan.plan import Node, Plan
+from errata.rollback.categories import GROUP_REJECT, LATE
 from errata.state.run_state import RunState
 from errata.state.suppressed_rows import IS_SUPPRESSED
 from operators.aggregate.operator import Aggregate
 from operators.combine.operator import Combine
 from operators.core.row_type import KeyShape
-
-LATE = "late_record"
-"""A record that merely came late is rejected by itself: it did not fail."""
-
-GROUP_REJECT = "aggregate_finalize"
-"""The category of a whole group that was rejected, not one of its records."""
 
 
 @dataclass(frozen=True, slots=True)

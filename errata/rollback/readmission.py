@@ -16,7 +16,7 @@ from changelog.keys.decode import bare_keys
 from changelog.lazy_imports import F, np, pa, pl
 from errata.plan.correlation import key_fields, ranks
 from errata.plan.plan import Node, Plan
-from errata.rollback.attribution import CORRELATED, OVERFLOW
+from errata.rollback.categories import CORRELATED, OVERFLOW
 from errata.rollback.groups import GROUP, group_column, groups_in
 from errata.state.run_state import RunState
 

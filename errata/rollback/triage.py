@@ -13,7 +13,7 @@ from typing import cast
 
 import polars as pl
 
-from errata.rollback.attribution import CORRELATED
+from errata.rollback.categories import CORRELATED
 from errata.rollback.dead_letters import FIELD
 from errata.state.tally import Tally
 from errata.state.triage_events import Action, standing

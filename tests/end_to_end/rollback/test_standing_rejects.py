@@ -187,7 +187,7 @@ GROUPED = "id,g,v\nA,x,0\nB,x,0\nC,y,3\nD,y,3\nE,z,1\nF,z,-2\n"
 
 
 def groups(path: Path) -> Folder:
-    """Groups, of which x divides by zero and was let pass, now under `fail_fast`."""
+    """Three groups: x divides by zero and was let pass, now under `fail_fast`."""
     folder = Folder(path)
     folder.write("pipeline.yaml", GROUPS)
     folder.write("in/a.csv", GROUPED)
