@@ -199,8 +199,9 @@ class Memory:
         return Rows.of(self.engine, rows)
 
     def materialized(self, rows: Rows | DataFrame, *, condensed: bool = False, narrow: bool = False) -> Rows:
-        """The rows on the driver."""
-        return (rows if isinstance(rows, Rows) else self.rows(rows)).on_driver()
+        """The rows on the driver, where deltas are small or the rows are few enough."""
+        held = self.limits.narrow_rows if narrow else self.limits.held_rows
+        return (rows if isinstance(rows, Rows) else self.rows(rows)).on_driver(None if self.few else held)
 
     def remark(self, text: str) -> None:
         """Keep a warning of the operator."""

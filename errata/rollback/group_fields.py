@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from changelog.lazy_imports import pa, pl
 from cxl.types.types import Type
@@ -10,6 +11,9 @@ from errata.rollback.cell_texts import texts
 from operators.aggregate.operator import Aggregate
 from operators.core.row_type import physical_type
 from storage.delta.columns import declared
+
+LONGEST: Final = 100
+"""Characters of a value that a message shows."""
 
 
 def fields_in_keys(aggregate: Aggregate, keys: pl.Series) -> dict[str, pl.Series]:
@@ -22,8 +26,15 @@ def groups_in_words(aggregate: Aggregate, keys: Iterable[bytes]) -> list[str]:
     keys = pl.Series(list(keys), dtype=pl.Binary)
     found = _texts(aggregate, keys, aggregate.key_values)
     rows = zip(*found.values(), strict=True) if found else [()] * len(keys)
-    pairs = (", ".join(f"{name}={'null' if text is None else text}" for name, text in zip(found, row, strict=True)) for row in rows)
+    pairs = (", ".join(f"{name}={_short(text)}" for name, text in zip(found, row, strict=True)) for row in rows)
     return [f"group {one}: " if one else "" for one in pairs]
+
+
+def _short(text: str | None) -> str:
+    """A value within a message: one line, and no more of a long text than tells which it is."""
+    if text is None:
+        return "null"
+    return " ".join(text[:LONGEST].splitlines()) + ("..." if len(text) > LONGEST else "")
 
 
 def _texts(aggregate: Aggregate, keys: pl.Series, wanted: Mapping[str, Type]) -> dict[str, pl.Series]:

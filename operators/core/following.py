@@ -92,6 +92,12 @@ def require_few(operator: Follower, context: OperatorContext, rows: Rows, among:
         raise Outgrown(operator.name)
 
 
+def require_share(operator: Follower, context: OperatorContext, count: int, among: int | None, share: float) -> None:
+    """The same of rows that were counted."""
+    if among is not None and among >= ENOUGH and may_choose(operator, context) and count > among * share:
+        raise Outgrown(operator.name)
+
+
 def exceed(rows: Rows, most: float, held: int) -> bool:
     """Whether materialized rows are more than `most`. Rows that are not on the driver are more than `held`; where that does not tell, they are counted."""
     return rows.at_most > most if rows.at_most is not None else held >= most or rows.count() > most

@@ -189,6 +189,7 @@ class IngestResult:
     apart: frozenset[str] | None = None
     """As in `Delta`, but for rejects: columns such that the two images of each correction differ in one of them at least."""
 
+
 Strategy: TypeAlias = Callable[[IngestRequest], IngestResult]
 """A merge strategy: turns new content of files into a delta."""
 _STRATEGIES: Final[dict[str, Strategy]] = {}

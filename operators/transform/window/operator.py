@@ -26,7 +26,7 @@ from operators.core.context import OperatorContext
 from operators.core.decimal_columns import at_scale
 from operators.core.delta import Delta
 from operators.core.evaluate import FINALIZE, Evaluated, as_new, as_output, error_text, evaluate, reject_key, rejects
-from operators.core.following import Outgrown, may_choose, require_few
+from operators.core.following import Outgrown, may_choose, require_few, require_share
 from operators.core.operator import Keyed, shared_number
 from operators.core.provenance import ASKER, by_key, of_lookup
 from operators.core.row_type import OWN_HIDDEN, RowType, is_hashed, is_inexact, key_parts, spelling
@@ -190,14 +190,19 @@ class AnalyticTransform(Keyed):
     def _of_other_values(self, context: OperatorContext, delta: Delta, bounds: DataFrame) -> Delta:
         """The same by the values of windows as they were and as they are: whole records are read only where a value or the record itself is another.
 
-        One pass over the few columns that windows read has both, so that nothing wide is sorted. Raises `Outgrown` where many values are others.
+        One pass over the few columns that windows read has both, so that nothing wide is sorted. Raises `Outgrown` where the changed partitions have many
+        of the rows: to sort these as they were and as they are takes as long as to sort all as they are. Other values that are not held take longer still, as
+        each of their readers computes them anew.
         """
-        values, [layer] = context.values, self.logic.program.layers
+        values, [layer], live = context.values, self.logic.program.layers, context.live_rows(0)
+        count = context.live_input(0, lambda rows: of_keys(_known_by(self._grouped(rows), ["_key", GROUP]), bounds.select(GROUP), GROUP)).count()
+        require_share(self, context, count, live, self.most_affected)
         came, went = (delta.frame.where(condition(F.col("_op"))) for condition in (is_positive, is_negative))
         results = [use.column for use in layer.uses] + ([WRONG] if may_fail(layer.uses) else [])
         both = self._both(context, came, went, bounds).select("_key", _NOW, *map(column, results), _OWN)
         found = context.materialized(_differing(both, [*results, _OWN]), narrow=True)
-        require_few(self, context, found, _twice(context.live_rows(0)), self.most_affected)
+        if not found.are_here:
+            raise Outgrown(self.name)
         others = found.as_frame()
         wrong = [] if WRONG in results else [F.lit(None).cast("string").alias(WRONG)]
         shifted = others.where(F.col(_OWN).isNull() | (F.col(_OWN) == 0)).select("_key").distinct()
@@ -216,7 +221,7 @@ class AnalyticTransform(Keyed):
         changed, names = self._changed_rows, self._read_by_windows()
 
         def marked(rows: DataFrame) -> DataFrame:
-            return changed.marked(self._grouped(rows.select(*(name for name in ("_epoch",) if name in rows.columns), *map(column, names))), bounds)
+            return changed.marked(self._grouped(_known_by(rows, names)), bounds)
 
         live = context.live_input(0, marked).join(came.select("_key", F.lit(1).alias(_OWN)), "_key", "left")
         sides = F.when(F.col(_OWN).isNull(), F.array(F.lit(True), F.lit(False))).otherwise(F.array(F.lit(True)))
@@ -291,6 +296,11 @@ def are_many(context: OperatorContext) -> bool:
     return not context.limits.are_small(context.changed_rows(0))
 
 
+def _known_by(rows: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Some columns of rows, and their epoch where they have it."""
+    return chosen(rows, [*(name for name in ("_epoch",) if name in rows.columns), *names])
+
+
 def _differing(both: DataFrame, names: Sequence[str]) -> DataFrame:
     """The rows of records that are not the same before and after (`_NOW`) in some columns."""
     split = [part.alias(f"__part{at}") for at, part in enumerate(parts(both, names))]
@@ -298,10 +308,6 @@ def _differing(both: DataFrame, names: Sequence[str]) -> DataFrame:
     sign = F.when(F.col(_NOW), F.lit(1)).otherwise(F.lit(-1)).alias("__sign")
     left = both.select("_key", sign, *split).groupBy("_key", *pieces).agg(F.sum("__sign").alias("__net")).where(F.col("__net") != 0)
     return left.select("_key", (F.col("__net") > 0).alias(_NOW), *whole(both, names, pieces))
-
-
-def _twice(count: int | None) -> int | None:
-    return None if count is None else 2 * count
 
 
 def bind_window(spec: NodeSpec, binding: Binding, logic: RowLogic) -> AnalyticTransform:

@@ -128,3 +128,12 @@ def test_a_failed_group_is_named(tmp_path: Path, window: str, named: list[str]) 
     with pytest.raises(Stopped) as stopped:
         folder.run(full_refresh=True)
     assert str(stopped.value) == f"node 'parts': {named[0]} (aggregate_finalize)"
+
+
+def test_a_long_value_of_a_failed_group_is_shortened(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", GROUPS.replace("WINDOW", "").replace("STRATEGY", "continue"))
+    long = "a\nb" + 3000 * "x"
+    folder.write("rows/a.csv", f'at,g,price,v\n2024-05-01T00:10:00,"{long}",1,0\n')
+    folder.run()
+    assert [(row["_cxl_dlq_error_detail"], row["g"]) for row in folder.rows("out/dlq.csv")] == [(f"group g=a b{97 * 'x'}..., price=1.00: division by zero", long)]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from changelog.rows import Limits
 from operators.core.operator import INEXACT_SUM
 from operators.testing import Memory, bound
 from operators.transform.window.operator import AnalyticTransform
@@ -83,6 +84,7 @@ def test_the_rows_are_what_one_full_run_gives(sail: Engine, monkeypatch: pytest.
 
     monkeypatch.setattr(AnalyticTransform, "of_reached", noted)
     monkeypatch.setattr("operators.core.following.exceed", lambda rows, most, held: False)
+    monkeypatch.setattr("operators.transform.window.operator.require_share", lambda *counts: None)
     monkeypatch.setattr("operators.transform.window.operator.are_many", lambda context: many)
     window = {"partition_by": ["g"], "sort_by": ORDERS[order]}
     operator = bound("transform", {"analytic_window": window, "cxl": PROGRAMS[program]}, "g:string, o:int, v:float")
@@ -111,3 +113,21 @@ def test_a_sum_that_columns_do_not_hold_is_noticed_ahead_of_the_change(sail: Eng
     errors = [[row["_error"] for row in answer.to_pylist() if row["_error"] is not None] for answer in made]
     assert errors[0] == []
     assert any(INEXACT_SUM in error for error in errors[1])
+
+
+@pytest.mark.parametrize(("partitions", "held", "follows"), [(2, 1000, True), (2, 0, False), (15, 1000, False)])
+def test_partitions_with_many_of_the_rows_are_computed_as_a_whole(sail: Engine, monkeypatch: pytest.MonkeyPatch, partitions: int, held: int, follows: bool) -> None:
+    """Changes of two of 30 partitions are followed where the values that differ are held, changes of half of them never."""
+    monkeypatch.setattr("operators.transform.window.operator.are_many", lambda context: True)
+    rebuilt = list[int]()
+    kept = AnalyticTransform.rebuild
+    monkeypatch.setattr(AnalyticTransform, "rebuild", lambda self, *context: rebuilt.append(1) or kept(self, *context))
+    operator = bound("transform", {"analytic_window": {"partition_by": ["g"], "sort_by": [{"field": "o"}]}, "cxl": "emit place = $window.row_number()"}, "g:string, o:int, v:float")
+    memory = Memory(sail, operator, limits=Limits(held_rows=1000, narrow_rows=held), few=False)
+    before: Records = {number: (f"g{number % 30}", number, float(number)) for number in range(300)}
+    after = before | {number: (f"g{number}", -1, 0.5) for number in range(partitions)}
+    memory.answer([op_rows(ITEMS, {}, before)])
+    memory.answer([op_rows(ITEMS, before, after)])
+    whole = Memory(sail, operator)
+    whole.answer([op_rows(ITEMS, {}, after)])
+    assert (live(memory), bool(rebuilt)) == (live(whole), not follows)

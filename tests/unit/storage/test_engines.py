@@ -43,7 +43,6 @@ from storage.errors import EngineUnavailable
 from tests.support.processes import shown
 
 if TYPE_CHECKING:
-
     from storage.engines import Engine
 
 ROWS = pa.table({"n": [1, 2, 3], "side": ["x", None, "x"], "key": [b"a", b"b", b""]})
@@ -167,7 +166,6 @@ def test_rows_that_are_long_together_come_back(sail: Engine) -> None:
 
     texts = sail.to_arrow(sail.session.range(3_000).select(F.repeat(F.lit("x"), 50_000).alias("text"))).column("text")
     assert pc.binary_length(texts).value_counts().to_pylist() == [{"values": 50_000, "counts": 3_000}]
-
 
 
 def test_rows_that_are_too_long_for_a_message_go_to_the_engine(sail: Engine) -> None:
