@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _OLD, _NEW = "__old", "__new"
+WEIGHT, NET = "__weight", "__net"
+"""The columns of `uncancelled`: the weight of a row, and the sum of equal ones."""
 
 
 def fold(
@@ -91,17 +93,30 @@ def consolidate(delta: DataFrame, ops: Collection[Op] | None = None, compare: Se
 
 def _cancelled(delta: DataFrame) -> DataFrame:
     """Images grouped within their key, without those whose signs add up to nothing, as `+A` and `-R` rows."""
-    names = image_columns(delta)
-    split = [part.alias(f"__part{at}") for at, part in enumerate(parts(delta, names))]
-    pieces = [f"__part{at}" for at in range(len(split))]
-    weighted = delta.select(KEY, CAUSE, weight(F.col(OP)).alias("__weight"), *split)
-    net, sign = F.sum("__weight").alias("__net"), F.col("__weight")
+    names, sign = image_columns(delta), F.col(WEIGHT)
     causes = (F.min(F.when(sign < 0, F.col(CAUSE))).alias("__went"), F.min(F.when(sign > 0, F.col(CAUSE))).alias("__came"))
-    left = weighted.groupBy(KEY, *pieces).agg(net, *causes).where(F.col("__net") != 0)
-    came = F.col("__net") > 0
+    left, images = uncancelled(delta, names, weight(F.col(OP)), [CAUSE], causes)
+    came = F.col(NET) > 0
     op = F.when(came, _code(Op.APPEND)).otherwise(_code(Op.RETRACT)).alias(OP)
-    net_rows = left.select(op, KEY, F.when(came, F.col("__came")).otherwise(F.col("__went")).alias(CAUSE), *whole(delta, names, pieces))
+    net_rows = left.select(op, KEY, F.when(came, F.col("__came")).otherwise(F.col("__went")).alias(CAUSE), *images)
     return with_schema(net_rows, with_envelope(among(known(delta), names), OP, KEY, CAUSE))
+
+
+def uncancelled(rows: DataFrame, names: Sequence[str], weights: Column, beside: Sequence[str] = (), told: Sequence[Column] = ()) -> tuple[DataFrame, list[Column]]:
+    """Group equal rows of each key, and keep those whose weights do not cancel. Returns a frame of `_key`, `NET` and the aggregates `told`, and the columns `names` in it.
+
+    Args:
+        rows: The rows, each with `_key`.
+        names: The columns in which rows differ or are equal.
+        weights: The weight of each row.
+        beside: Further columns that `told` reads.
+        told: Aggregates of equal rows, which may read their `WEIGHT`.
+    """
+    split = [part.alias(f"__part{at}") for at, part in enumerate(parts(rows, names))]
+    pieces = [f"__part{at}" for at in range(len(split))]
+    weighted = rows.select(KEY, *beside, weights.alias(WEIGHT), *split)
+    left = weighted.groupBy(KEY, *pieces).agg(F.sum(WEIGHT).alias(NET), *told).where(F.col(NET) != 0)
+    return left, whole(rows, names, pieces)
 
 
 def _op(positive: Column, both: Column) -> Column:

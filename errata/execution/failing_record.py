@@ -61,14 +61,13 @@ def stop_at_first(
         return
     first = _first_reject(run, node, frozenset() if strict else fatal, key)
     if first:
-        kind = StorageFailed if first.get("category") == "malformed_record" else Stopped
         place = place_of(first, files) if node.is_source else _place_behind(run, node, first, places())
         where, category = _in_words(place), first.get("category", "")
         message = f"node '{node.name}': {where}{_key_in_words(node, first)}{first.get('detail', '')} ({category})"
         details = _details(run, node, first["_key"])
         detail = _without_cells(first, {name for one in run.plan for name in one.operator.output.data}) if category in _DETAILED else ""
         redacted = f"node '{node.name}': {where}{detail} ({category})" if detail else f"node '{node.name}': {where}{category}"
-        raise kind(message, help="" if first.get("category") in fatal else _GOES_ON, details=details, file=place[0] if place else "", redacted=redacted)
+        raise _kind(category)(message, help="" if first.get("category") in fatal else _GOES_ON, details=details, file=place[0] if place else "", redacted=redacted)
 
 
 def stop_at_new(run: RunState, entries: pl.DataFrame, files: Mapping[str, Sequence[FileRecord]], places: Callable[[], Places]) -> None:
@@ -90,9 +89,13 @@ def stop_at_new(run: RunState, entries: pl.DataFrame, files: Mapping[str, Sequen
             stop_at_first(run, node, run.done[node.name], files.get(node.name, ()), places, strict=True, key=first[node.name])
     for one in new.head(1).iter_rows(named=True):  # its node has no such row any more: the records behind it were rolled back
         where = _in_words(None if one["file"] is None else (one["file"], one["row"]))
-        kind = StorageFailed if one["category"] == "malformed_record" else Stopped
         told = f"node '{one['node']}': {where}"
-        raise kind(f"{told}{one['detail']} ({one['category']})", help=_GOES_ON, file=one["file"] or "", redacted=f"{told}{one['category']}")
+        raise _kind(one["category"])(f"{told}{one['detail']} ({one['category']})", help=_GOES_ON, file=one["file"] or "", redacted=f"{told}{one['category']}")
+
+
+def _kind(category: str) -> type[Stopped | StorageFailed]:
+    """How a record of a category ends a run."""
+    return StorageFailed if category == "malformed_record" else Stopped
 
 
 def _first_reject(run: RunState, node: Node, categories: frozenset[str], key: bytes | None) -> dict[str, Any]:

@@ -14,12 +14,17 @@ from storage.formats.values import text_of
 
 
 def texts(column: pa.ChunkedArray, type_: Type) -> pl.Series:
-    """The values of a column as text. Each distinct JSON text of a dynamic type is parsed once."""
+    """The values of a column as text, empty where there is none."""
+    return texts_or_null(column, type_).fill_null("")
+
+
+def texts_or_null(column: pa.ChunkedArray, type_: Type) -> pl.Series:
+    """The same with nulls. Each distinct JSON text of a dynamic type is parsed once."""
     if type_.is_dynamic:
         coded = column.combine_chunks().dictionary_encode()
         known = pl.Series([shown(plain(text, type_)) for text in coded.dictionary.to_pylist()], dtype=pl.String)
-        return known.gather(pl.Series(coded.indices)).fill_null("")
-    return pl.Series(text_of(column.combine_chunks(), Column("", "string"), "csv"), dtype=pl.String).fill_null("")
+        return known.gather(pl.Series(coded.indices))
+    return pl.Series(text_of(column.combine_chunks(), Column("", "string"), "csv"), dtype=pl.String)
 
 
 def plain(value: Any, type_: Type) -> Any:

@@ -7,7 +7,7 @@ from typing import Final
 
 from changelog.lazy_imports import pa, pl
 from cxl.types.types import Type
-from errata.rollback.cell_texts import texts
+from errata.rollback.cell_texts import texts_or_null
 from operators.aggregate.operator import Aggregate
 from operators.core.row_type import physical_type
 from storage.delta.columns import declared
@@ -46,5 +46,4 @@ def _texts(aggregate: Aggregate, keys: pl.Series, wanted: Mapping[str, Type]) ->
 
 def _text(values: list[object], type_: Type, kind: pa.DataType) -> pl.Series:
     """Values of one type. Keys hold values of a dynamic type as text."""
-    held = pl.Series(values, dtype=pl.String) if type_.is_dynamic else texts(pa.chunked_array([pa.array(values, kind)]), type_)
-    return pl.select(pl.when(pl.Series([value is not None for value in values], dtype=pl.Boolean)).then(held)).to_series()
+    return pl.Series(values, dtype=pl.String) if type_.is_dynamic else texts_or_null(pa.chunked_array([pa.array(values, kind)]), type_)

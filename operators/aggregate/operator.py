@@ -36,7 +36,6 @@ from operators.core.operator import SHARED, Keyed, compared, shared_number
 from operators.core.provenance import of_lookup
 from operators.core.row_type import (
     CK,
-    OWN_HIDDEN,
     KeyShape,
     RowType,
     by_value,
@@ -157,9 +156,8 @@ class Aggregate(Keyed):
     def needed(self, frame: DataFrame, index: int) -> DataFrame:
         """Return the fields of groups and calls, and the metadata columns."""
         row = self.inputs[0]
-        hidden = [name for name in row.hidden_columns() if name not in OWN_HIDDEN]
         fields = [name for name in row.data if name in self.groups or name in self.program.reads]
-        return frame.select("_epoch", "_key", *map(column, (*hidden, *fields)))
+        return frame.select("_epoch", "_key", *map(column, (*row.carried(), *fields)))
 
     def shared(self, index: int) -> Column | None:
         """The group's fields."""

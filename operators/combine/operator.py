@@ -212,7 +212,7 @@ class Combine(Keyed):
     @property
     def _riding(self) -> list[str]:
         """Metadata and hidden columns of the driver."""
-        return [name for name in self.inputs[self.driver].hidden_columns() if name not in OWN_HIDDEN]
+        return self.inputs[self.driver].carried()
 
     def _driving(self, rows: DataFrame) -> DataFrame:
         """Return rows of the driver as they are joined: `_key`, its metadata and hidden columns, the fields by qualifier."""

@@ -88,13 +88,16 @@ def require_few(operator: Follower, context: OperatorContext, rows: Rows, among:
         among: The number of all rows of this kind; None where it is not known.
         share: The share of these up to which a delta is followed.
     """
-    if among is not None and among >= ENOUGH and may_choose(operator, context) and exceed(rows, among * share, context.limits.held_rows):
-        raise Outgrown(operator.name)
+    _require(operator, context, among, share, lambda most: exceed(rows, most, context.limits.held_rows))
 
 
 def require_share(operator: Follower, context: OperatorContext, count: int, among: int | None, share: float) -> None:
     """The same of rows that were counted."""
-    if among is not None and among >= ENOUGH and may_choose(operator, context) and count > among * share:
+    _require(operator, context, among, share, lambda most: count > most)
+
+
+def _require(operator: Follower, context: OperatorContext, among: int | None, share: float, exceeds: Callable[[float], bool]) -> None:
+    if among is not None and among >= ENOUGH and may_choose(operator, context) and exceeds(among * share):
         raise Outgrown(operator.name)
 
 

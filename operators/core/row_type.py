@@ -263,6 +263,10 @@ class RowType:
         fixed = {name: HIDDEN_TYPES[name] for name in HIDDEN_TYPES if name in self.hidden}
         return fixed | {name: physical_type(type_) for name, type_ in self.riders.items()}
 
+    def carried(self) -> list[str]:
+        """Names of the hidden and the metadata columns that rows carry from operator to operator."""
+        return [name for name in self.hidden_columns() if name not in OWN_HIDDEN]
+
     def stored(self) -> dict[str, str]:
         """The same as tables keep them (`stored_types`)."""
         return self.hidden_columns() | stored_types(self.riders) | stored_types(self.data)

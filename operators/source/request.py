@@ -164,6 +164,10 @@ class IngestRequest:
             return [*data, *(name for name in shape.columns if name not in (*data, "_row")), *(["_row"] if "_row" in hidden else [])]
         return [*data, "_error", *hidden]
 
+    def compared_contents(self) -> list[str]:
+        """Return the same without the row number: records in other places may have one content."""
+        return [name for name in self.compared() if name != "_row"]
+
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:

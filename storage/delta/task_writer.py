@@ -211,8 +211,8 @@ def _once(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
 
 
 def _unshared(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column without the chunks that are the begin of the memory of another one. A buffer without bytes is false, and no None."""
-    places = [(chunk.offset, *(None if buffer is None else buffer.address for buffer in chunk.buffers())) for chunk in column.chunks]
+    """Return a column without the chunks that share the memory of a longer one."""
+    places = [(chunk.offset, *(None if buffer is None else buffer.address for buffer in chunk.buffers())) for chunk in column.chunks]  # an empty buffer is false
     longest = dict(sorted(zip(places, column.chunks, strict=True), key=lambda one: len(one[1])))
     return pa.chunked_array(list(longest.values()), column.type)
 

@@ -225,7 +225,7 @@ def _warn_of_changed(one: AnswerRows, numbered: DataFrame, stood: DataFrame) -> 
     if not one.unique:
         return
     request = one.request
-    names = [name for name in request.compared() if name != "_row"]
+    names = request.compared_contents()
     old = stood.where(F.col("_error").isNull()).select("_key", image_hash(stood, names).alias("__was"))
     new = numbered.where(F.col("_error").isNull()).select("_key", image_hash(numbered, names).alias("__is"))
     count = request.engine.to_arrow(new.join(old, "_key").where(F.col("__was") != F.col("__is")).agg(F.count(F.lit(1)).alias("n"))).column("n")[0].as_py()
@@ -260,7 +260,7 @@ def _netted(one: AnswerRows, marked: DataFrame, everything: DataFrame, stood: Da
     wrong = _numbered_rejects(one, everything.where(F.col("_error").isNotNull()))
     placed = good.withColumns({"_key": F.col(BASE), "_row": place, "_order": F.lit(0).cast("bigint")})
     kept = None if stood is None else stood.where(F.col("_error").isNull())
-    changed = net_changes(placed, kept, names, [name for name in request.compared() if name != "_row"])
+    changed = net_changes(placed, kept, names, request.compared_contents())
     orphans = _orphans(one, changed.where((F.col("_op") == 0) & F.col("_error").isNotNull()), wrong, stood)
     fine = _without_row(changed.where(~((F.col("_op") == 0) & F.col("_error").isNotNull())))
     came = wrong.withColumn("_op", F.lit(0).cast("tinyint")).select("_op", "_key", *map(column, names))

@@ -144,8 +144,8 @@ def _changed_chunks(request: IngestRequest, record: FileRecord, chunks: ContentC
     was, now = looked_at(request, part, before, [one.old for one in regions], few=few)
     if was.hashes.num_rows != count:
         return None
-    stayed_here = stayed_within(request, was, now, [one.old for one in places], [one.new for one in places])
-    both = Versions(request, record, was, now, stayed_here, places)
+    kept = stayed_within(request, was, now, [one.old for one in places], [one.new for one in places])
+    both = Versions(request, record, was, now, kept, places)
     listed = before.changed(chunks, stayed, chosen, *both.ends(counts.cumsum() - counts, counts.cumsum() - 1))
     return both.change(part, chunks, listed)
 

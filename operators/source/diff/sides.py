@@ -69,7 +69,7 @@ def stayed_within(request: IngestRequest, was: Side, now: Side, before: Sequence
     if was.rows is None or now.rows is None:
         old_hashes, new_hashes = (side.hashes.column("__hash").to_numpy() for side in (was, now))
         return align_ranges(before, after, lambda left, right: old_hashes[left] == new_hashes[right], lambda left, right: (old_hashes[left], new_hashes[right]))
-    names = [name for name in request.compared() if name != "_row"]
+    names = request.compared_contents()
     old, new = was.rows.select(names).cast(now.rows.select(names).schema), now.rows.select(names)
     return align_ranges(before, after, partial(_alike, images(old), images(new)), lambda left, right: numbered(old.take(left), new.take(right), names))
 
@@ -128,7 +128,7 @@ def _ordered(table: pa.Table, by: str) -> pa.Table:
 
 def _hash(request: IngestRequest, frame: DataFrame) -> Column:
     """Return a 64-bit hash of the compared columns: values, undeclared fields, error."""
-    return image_hash(frame, [name for name in request.compared() if name != "_row"]).alias("__hash")
+    return image_hash(frame, request.compared_contents()).alias("__hash")
 
 
 FEW_KEYS: Final = 100_000

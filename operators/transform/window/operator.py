@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from changelog.columns import column
-from changelog.equality import parts, whole
 from changelog.frames import chosen, of_keys, united
 from changelog.keys.spark import key_column
 from changelog.lazy_imports import F
 from changelog.ops import is_negative, is_positive
 from changelog.rows import Rows
+from changelog.spark_algebra import NET, uncancelled
 from cxl import Program
 from cxl.typed.program import WindowLayer
 from cxl.types.types import Kind, Type
@@ -29,7 +29,7 @@ from operators.core.evaluate import FINALIZE, Evaluated, as_new, as_output, erro
 from operators.core.following import Outgrown, may_choose, require_few, require_share
 from operators.core.operator import Keyed, shared_number
 from operators.core.provenance import ASKER, by_key, of_lookup
-from operators.core.row_type import OWN_HIDDEN, RowType, is_hashed, is_inexact, key_parts, spelling
+from operators.core.row_type import RowType, is_hashed, is_inexact, key_parts, spelling
 from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
 from operators.transform.config import AnalyticWindow, TransformConfig
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 _NOW, _OWN = "__now", "__own"
-"""Columns: whether a row is one of now, not of before the run; whether its record came (1) or went (-1), 0 where functions have no value now, null of records that stay."""
+"""Columns: whether a row shows its record after the run, not before it; and 1 for a record that came, -1 for one that went, 0 where a function has no value after the run, else null."""
 
 
 class AnalyticTransform(Keyed):
@@ -206,7 +206,7 @@ class AnalyticTransform(Keyed):
         others = found.as_frame()
         wrong = [] if WRONG in results else [F.lit(None).cast("string").alias(WRONG)]
         shifted = others.where(F.col(_OWN).isNull() | (F.col(_OWN) == 0)).select("_key").distinct()
-        names = ["_key", *self._hidden_of_records(), *self.inputs[0].data]
+        names = ["_key", *self.inputs[0].carried(), *self.inputs[0].data]
         records = united(chosen(came, names), chosen(context.live_input(0, lambda rows: of_keys(rows, shifted, "_key")), names))
         new = self._placed([records])[0].join(others.where(F.col(_NOW)).select("_key", *map(column, results), *wrong), "_key")
         failed = self._arguments(self._placed([came])[0], layer, 0, values).bad
@@ -235,10 +235,7 @@ class AnalyticTransform(Keyed):
         """The columns of the input that partitions, their order and the arguments of the functions are made of, and hidden ones."""
         row, layer = self.inputs[0], self.logic.program.layers[0]
         read = {*self.partition[0], *(one.field for one in self.frames.order), *layer.before.reads, *(use.read_field for use in layer.uses)}
-        return ["_key", *self._hidden_of_records(), *(name for name in row.data if name in read)]
-
-    def _hidden_of_records(self) -> list[str]:
-        return [name for name in self.inputs[0].hidden_columns() if name not in OWN_HIDDEN]
+        return ["_key", *row.carried(), *(name for name in row.data if name in read)]
 
     def _require_few_between(self, context: OperatorContext, found: Rows) -> None:
         """Raise `Outgrown` where the marked rows are many, and those between the first and the last change are too."""
@@ -303,11 +300,8 @@ def _known_by(rows: DataFrame, names: Sequence[str]) -> DataFrame:
 
 def _differing(both: DataFrame, names: Sequence[str]) -> DataFrame:
     """The rows of records that are not the same before and after (`_NOW`) in some columns."""
-    split = [part.alias(f"__part{at}") for at, part in enumerate(parts(both, names))]
-    pieces = [f"__part{at}" for at in range(len(split))]
-    sign = F.when(F.col(_NOW), F.lit(1)).otherwise(F.lit(-1)).alias("__sign")
-    left = both.select("_key", sign, *split).groupBy("_key", *pieces).agg(F.sum("__sign").alias("__net")).where(F.col("__net") != 0)
-    return left.select("_key", (F.col("__net") > 0).alias(_NOW), *whole(both, names, pieces))
+    left, values = uncancelled(both, names, F.when(F.col(_NOW), F.lit(1)).otherwise(F.lit(-1)))
+    return left.select("_key", (F.col(NET) > 0).alias(_NOW), *values)
 
 
 def bind_window(spec: NodeSpec, binding: Binding, logic: RowLogic) -> AnalyticTransform:

@@ -4,45 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from errata.amend import repairs
 from errata.core.failures import Stopped, Usage
-from errata.core.options import Erasure, LetterChoice, LetterDecision, RepairNotes, RunOptions
+from errata.core.options import Erasure, LetterChoice, RepairNotes, RunOptions
 from errata.rollback import triage
 from tests.support.killing import kill_points
 from tests.support.pipelines import Folder, command
-
-PIPELINE = """\
-pipeline: { name: shop }
-error_handling: { strategy: continue, dlq: { path: out/rejected.csv }HANDLING }
-nodes:
-  - type: source
-    name: orders
-    config:
-      name: orders
-      type: csv
-      glob: in/*.csv
-      MERGE
-      schema: [{ name: id, type: string }, { name: price, type: float }, { name: pieces, type: string }]
-  - { type: transform, name: valued, input: orders, config: { cxl: "emit value = price * pieces.to_int()" } }
-  - { type: output, name: report, input: valued, config: { name: report, type: csv, path: out/report.csv, CLOSED } }
-"""
-HEADER = "id,price,pieces\n"
-
-
-def shop(path: Path, *, handling: str = "", merge: str = "", closed: str = "") -> Folder:
-    folder = Folder(path)
-    folder.write("pipeline.yaml", PIPELINE.replace("HANDLING", handling).replace("MERGE", merge).replace("CLOSED", closed))
-    folder.write("in/a.csv", HEADER + "A,1.5,2\nB,x,1\nC,3,one\nD,4,1\n")
-    return folder
-
-
-def decide(folder: Folder, action: Any, *names: str, reason: str = "a test order", assignee: str = "", **chosen: Any) -> int:
-    choice, decision = LetterChoice(tuple(names), **chosen), LetterDecision(action, reason, "ben", assignee)
-    return folder.load().dlq_decide(choice, decision).exit_code
+from tests.support.shop import HEADER, decide, shop
 
 
 def entries(folder: Folder) -> list[tuple[str, str, str]]:

@@ -8,34 +8,17 @@ from pathlib import Path
 import pytest
 
 from errata.core.failures import Failure, Stopped, StorageFailed
-from errata.core.options import Correction, Erasure, LetterChoice, LetterDecision, RunOptions
+from errata.core.options import Correction, Erasure, RunOptions
 from tests.support.pipelines import Folder, command
+from tests.support.shop import HEADER, decide, shop
 
-PIPELINE = """\
-pipeline: { name: shop }
-error_handling: { strategy: continue }
-nodes:
-  - type: source
-    name: orders
-    config:
-      name: orders
-      type: csv
-      glob: in/*.csv
-      MERGE
-      schema: [{ name: id, type: string }, { name: price, type: float }, { name: pieces, type: string }]
-  - { type: transform, name: valued, input: orders, config: { cxl: "emit value = price * pieces.to_int()" } }
-  - { type: output, name: report, input: valued, config: { name: report, type: csv, path: out/report.csv } }
-"""
-HEADER = "id,price,pieces\n"
 KEYED = "merge: { strategy: snapshot, primary_key: [id] }"
 MERGES = pytest.mark.parametrize("merge", ["", KEYED], ids=["bag", "keyed"])
 
 
-def shop(path: Path, merge: str = "") -> Folder:
+def grown_strict(path: Path, merge: str = "") -> Folder:
     """A shop with a reject at its source (B) and one behind it (C), now under `fail_fast`. E was there at the second epoch."""
-    folder = Folder(path)
-    folder.write("pipeline.yaml", PIPELINE.replace("MERGE", merge))
-    folder.write("in/a.csv", f"{HEADER}A,1.5,2\nB,x,1\nC,3,one\nD,4,1\n")
+    folder = shop(path, merge=merge)
     assert folder.run().exit_code == 2
     folder.write("in/b.csv", f"{HEADER}E,1,1\n")
     assert folder.run().exit_code == 2
@@ -47,11 +30,6 @@ def shop(path: Path, merge: str = "") -> Folder:
 
 def strict(folder: Folder) -> None:
     folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("strategy: continue", "strategy: fail_fast"))
-
-
-def decide(folder: Folder, action: str, *names: str, assignee: str = "", **chosen: str | bool) -> int:
-    choice, decision = LetterChoice(tuple(names), **chosen), LetterDecision(action, "a test order", "ben", assignee)  # type: ignore[arg-type]
-    return folder.load().dlq_decide(choice, decision).exit_code
 
 
 def ids(folder: Folder) -> list[str]:
@@ -78,7 +56,7 @@ DECISIONS: dict[str, Callable[[Folder], int]] = {
 @MERGES
 def test_only_runs_end_at_what_stood_before(tmp_path: Path, merge: str, name: str) -> None:
     """A decision, an amendment or an erasure is kept, and ends with 2 as entries are left; runs still end with 3."""
-    folder = shop(tmp_path, merge)
+    folder = grown_strict(tmp_path, merge)
     assert DECISIONS[name](folder) == 2
     assert folder.load().head_epoch() == 4
     with pytest.raises(Stopped, match="by earlier runs and would end a full run"):
@@ -89,7 +67,7 @@ def test_only_runs_end_at_what_stood_before(tmp_path: Path, merge: str, name: st
 
 @MERGES
 def test_a_rejected_record_can_be_erased(tmp_path: Path, merge: str) -> None:
-    folder = shop(tmp_path, merge)
+    folder = grown_strict(tmp_path, merge)
     folder.write("in/a.csv", f"{HEADER}A,1.5,2\nC,3,one\nD,4,1\n")
     assert erase(folder, "B") == 2
     folder.write("in/a.csv", f"{HEADER}A,1.5,2\nD,4,1\n")
@@ -100,7 +78,7 @@ def test_a_rejected_record_can_be_erased(tmp_path: Path, merge: str) -> None:
 
 @MERGES
 def test_waivers_can_be_taken_back(tmp_path: Path, merge: str) -> None:
-    folder = shop(tmp_path, merge)
+    folder = grown_strict(tmp_path, merge)
     assert [decide(folder, "waive"), folder.run().exit_code] == [0, 0]
     assert decide(folder, "unwaive") == 2
     with pytest.raises(Stopped):
@@ -109,7 +87,7 @@ def test_waivers_can_be_taken_back(tmp_path: Path, merge: str) -> None:
 
 
 def test_other_commands_look_at_rejects_and_go_on(tmp_path: Path) -> None:
-    folder = shop(tmp_path)
+    folder = grown_strict(tmp_path)
     pipeline = str(tmp_path / "pipeline.yaml")
     assert command("dlq", pipeline)[0] == 0
     assert command("dlq", pipeline, "groups")[0] == 0
@@ -122,7 +100,7 @@ def test_other_commands_look_at_rejects_and_go_on(tmp_path: Path) -> None:
 @MERGES
 def test_a_waived_record_ends_no_run(tmp_path: Path, merge: str) -> None:
     """A run, a full run, and a run to which the record comes back agree; what nobody waived ends each of them, with its own message."""
-    folder = shop(tmp_path, merge)
+    folder = grown_strict(tmp_path, merge)
     assert decide(folder, "waive") == 0
     full = folder.text("in/a.csv")
     for changed in ({}, {"full_refresh": True}):
@@ -143,7 +121,7 @@ def test_a_waived_record_ends_no_run(tmp_path: Path, merge: str) -> None:
 
 @MERGES
 def test_a_malformed_record_beside_waived_ones_ends_a_run(tmp_path: Path, merge: str) -> None:
-    folder = shop(tmp_path, merge)
+    folder = grown_strict(tmp_path, merge)
     decide(folder, "waive")
     folder.write("in/a.csv", f"{folder.text('in/a.csv')}F,2\n")
     for changed in ({}, {"full_refresh": True}):
@@ -154,8 +132,7 @@ def test_a_malformed_record_beside_waived_ones_ends_a_run(tmp_path: Path, merge:
 @pytest.mark.parametrize("refreshed", [False, True])
 def test_a_waived_record_of_a_group(tmp_path: Path, refreshed: bool) -> None:
     """A waived record takes its group out, whose other records end no run."""
-    folder = Folder(tmp_path)
-    folder.write("pipeline.yaml", PIPELINE.replace("MERGE", "correlation_key: id"))
+    folder = shop(tmp_path, merge="correlation_key: id")
     folder.write("in/a.csv", f"{HEADER}A,1.5,2\nA,2,one\nB,1,1\n")
     assert folder.run().exit_code == 2
     strict(folder)
@@ -226,8 +203,7 @@ def test_a_group_that_a_correction_breaks_ends_it(tmp_path: Path, waived: bool) 
 @pytest.mark.parametrize("change", ["", "F,1,1\n"], ids=["unchanged", "another record"])
 @pytest.mark.parametrize("row", ["", "G,2\n"], ids=["failing", "malformed"])
 def test_the_plan_tells_that_the_run_would_stop(tmp_path: Path, change: str, row: str) -> None:
-    folder = Folder(tmp_path)
-    folder.write("pipeline.yaml", PIPELINE.replace("MERGE", ""))
+    folder = shop(tmp_path)
     folder.write("in/a.csv", f"{HEADER}A,1.5,2\nB,x,1\n{row}")
     folder.run()
     strict(folder)
@@ -246,7 +222,7 @@ def test_the_plan_tells_that_the_run_would_stop(tmp_path: Path, change: str, row
 
 
 def test_the_plan_tells_of_a_threshold_that_became_lower(tmp_path: Path) -> None:
-    folder = shop(tmp_path)
+    folder = grown_strict(tmp_path)
     folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("strategy: fail_fast", "strategy: continue, type_error_threshold: 0.4"))
     pipeline = str(tmp_path / "pipeline.yaml")
     assert folder.load().forecast().stopped == "2 of 4 records failed, more than the share 0.4 of type_error_threshold"
