@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MAX_RETRACT_SHARE = 0.5
 """The share of a source's live rows that one run may retract."""
+_BELOW = "repair the input, repair or waive what errata dlq lists, or raise the threshold"
 
 
 def guard(options: RunOptions, node: Node, delta: NodeDelta, before: int) -> None:
@@ -51,7 +52,7 @@ def judge(plan: Plan, options: RunOptions, run: RunState, files: Mapping[str, Se
     read = sum(run.live_rows.get(node.name, 0) for node in plan.of_kind("source"))
     exceeded = _exceeded(plan, options, read, tally)
     if exceeded:
-        raise Stopped(exceeded, counts=_record_counts(plan, run, files, tally))
+        raise Stopped(exceeded, help=_BELOW, counts=_record_counts(plan, run, files, tally))
 
 
 def judge_unchanged(plan: Plan, options: RunOptions, head: Entry) -> None:
@@ -62,7 +63,7 @@ def judge_unchanged(plan: Plan, options: RunOptions, head: Entry) -> None:
     read = sum(counts.get("live", 0) + counts.get("rejected_live", 0) for counts in sources)
     exceeded = _exceeded(plan, options, read, tally)
     if exceeded:
-        raise Stopped(exceeded)
+        raise Stopped(exceeded, help=_BELOW)
 
 
 def stop_at_standing(plan: Plan, tally: Tally) -> None:

@@ -218,7 +218,6 @@ class StepExecutor:
                 self._settle(step)
             case GuardStep():
                 self._judge_rejects()
-                judge(self.epoch.plan, self.epoch.options, self.run, self.files, self._tally())
                 stop_where_failing(self.epoch.plan, self.run)
                 self.late = guard_closed(self.epoch.plan, self.epoch.options, self.run, self.epoch.prior, leaving=self.leaving)
             case OutputStep():
@@ -253,12 +252,18 @@ class StepExecutor:
         return delta
 
     def _judge_rejects(self) -> None:
-        """Under fail_fast end a run at rejects that nobody waived: at new ones here where no node did, at older ones where input is read."""
+        """End a run at rejects that nobody waived: under fail_fast at new ones here where no node did, then at older ones and at thresholds.
+
+        Older ones end only a run over input. So do thresholds, and an amendment or an erasure by which more records are rejected than before.
+        """
+        reads = self.planned.inputs.reads
         if self._strict and self.run.total_rejected():
             if self._judged_last:
                 stop_at_new(self.run, self._entries(), self.files, self._places)
-            if self.planned.inputs.reads:
+            if reads:
                 stop_at_standing(self.epoch.plan, self._tally())
+        if reads or self.run.total_rejected() > self.run.rejected_before:
+            judge(self.epoch.plan, self.epoch.options, self.run, self.files, self._tally())
 
     def _settle(self, step: SettleStep) -> None:
         """Run all nodes until no further record is rolled back; the nodes' events describe the last round."""

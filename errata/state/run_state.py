@@ -72,6 +72,7 @@ class RunState:
         live_rows: Live rows of each node, rejects among them, by name.
         rejects: Live rejects of each node, by name.
         counted_before: `live_rows` before this run.
+        rejected_before: `total_rejected` before this run.
         folded: Op rows of each node that compactions took away.
         condensed: Nodes whose many rows turned out to come to few accumulators.
         wide_sums: Nodes whose sums met values beyond their limbs, in this run or an earlier one.
@@ -89,6 +90,7 @@ class RunState:
     rejects: dict[str, int] = field(default_factory=dict)
     scalar_inputs: ScalarInputs = field(default_factory=ScalarInputs)
     counted_before: Mapping[str, int] = field(default_factory=dict)
+    rejected_before: int = 0
     folded: Mapping[str, int] = field(default_factory=dict)
     condensed: set[str] = field(default_factory=set)
     wide_sums: set[str] = field(default_factory=set)
@@ -106,6 +108,7 @@ class RunState:
             if counts.get("wide_sums"):
                 self.wide_sums.add(name)
         self.counted_before = dict(self.live_rows)
+        self.rejected_before = self.total_rejected()
 
     @property
     def plan(self) -> Plan:

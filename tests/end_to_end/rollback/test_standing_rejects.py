@@ -1,4 +1,4 @@
-"""Rejects that an earlier run let pass, under `fail_fast`: they end runs, and no decision, amendment or erasure. Waived ones end no run."""
+"""Rejects that an earlier run let pass, under `fail_fast` or a lower threshold: they end runs, and no decision, amendment or erasure. Waived ones end no run."""
 
 from __future__ import annotations
 
@@ -16,20 +16,31 @@ KEYED = "merge: { strategy: snapshot, primary_key: [id] }"
 MERGES = pytest.mark.parametrize("merge", ["", KEYED], ids=["bag", "keyed"])
 
 
-def grown_strict(path: Path, merge: str = "") -> Folder:
-    """A shop with a reject at its source (B) and one behind it (C), now under `fail_fast`. E was there at the second epoch."""
+def grown(path: Path, merge: str = "") -> Folder:
+    """A shop with a reject at its source (B) and one behind it (C). E was there at the second epoch."""
     folder = shop(path, merge=merge)
     assert folder.run().exit_code == 2
     folder.write("in/b.csv", f"{HEADER}E,1,1\n")
     assert folder.run().exit_code == 2
     folder.remove("in/b.csv")
     assert folder.run().exit_code == 2
+    return folder
+
+
+def grown_strict(path: Path, merge: str = "") -> Folder:
+    """The same, now under `fail_fast`."""
+    folder = grown(path, merge)
     strict(folder)
     return folder
 
 
 def strict(folder: Folder) -> None:
     folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("strategy: continue", "strategy: fail_fast"))
+
+
+def limit(folder: Folder, handling: str) -> None:
+    """Give `error_handling` another key."""
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("strategy: continue", f"strategy: continue, {handling}"))
 
 
 def ids(folder: Folder) -> list[str]:
@@ -63,6 +74,73 @@ def test_only_runs_end_at_what_stood_before(tmp_path: Path, merge: str, name: st
         folder.run()
     assert folder.load().head_epoch() == 4
     assert folder.violations() == []
+
+
+SHARE = ("type_error_threshold: 0.2", r"2 of 4 records failed, more than the share 0\.2 of type_error_threshold")
+RECORDS = ("thresholds: { type_coercion_failure: { records: 0 } }", "2 records were rejected as type_coercion_failure, more than the 0 of")
+CATEGORY = ("thresholds: { type_coercion_failure: { share: 0.2 } }", r"2 of 4 records were rejected as type_coercion_failure, more than the share 0\.2")
+
+
+@pytest.mark.parametrize(("name", "threshold"), [*((name, SHARE) for name in DECISIONS), ("waive one", RECORDS), ("correct a reject", RECORDS), ("retract", CATEGORY)])
+def test_only_runs_end_at_a_threshold_that_became_lower(tmp_path: Path, name: str, threshold: tuple[str, str]) -> None:
+    folder = grown(tmp_path, KEYED)
+    limit(folder, threshold[0])
+    with pytest.raises(Stopped, match=threshold[1]) as caught:
+        folder.run()
+    assert caught.value.help == "repair the input, repair or waive what errata dlq lists, or raise the threshold"
+    assert DECISIONS[name](folder) == 2
+    assert folder.load().head_epoch() == 4
+    with pytest.raises(Stopped, match="more than the"):
+        folder.run()
+    assert folder.load().head_epoch() == 4
+    assert folder.violations() == []
+
+
+def test_the_ways_below_a_threshold_that_became_lower(tmp_path: Path) -> None:
+    folder = grown(tmp_path, KEYED)
+    folder.write("in/c.csv", f"{HEADER}F,5,five\n")
+    assert folder.run().exit_code == 2
+    limit(folder, SHARE[0])
+    pipeline = str(tmp_path / "pipeline.yaml")
+    why = ("--reason", "asked for")
+    assert command("run", pipeline)[0] == 3
+    assert command("dlq", pipeline, "waive", ids(folder)[0], *why)[0] == 2
+    assert command("run", pipeline)[0] == 3
+    assert command("correct", pipeline, "orders", "--key", "id=C", "--set", "pieces=1", *why, "--dry-run")[0] == 2
+    assert command("correct", pipeline, "orders", "--key", "id=C", "--set", "pieces=1", *why)[0] == 2
+    assert command("run", pipeline)[0] == 2
+    folder.remove("in/c.csv")
+    assert command("erase", pipeline, "--key", "id=F", *why)[0] == 0
+    assert (folder.run().exit_code, folder.load().status()["waived"]) == (0, 1)
+    assert folder.violations() == []
+
+
+def test_a_retry_reads_input_and_ends_at_a_threshold(tmp_path: Path) -> None:
+    folder = shop(tmp_path, merge="correlation_key: id")
+    assert folder.run().exit_code == 2
+    limit(folder, SHARE[0])
+    code, _, notes = command("dlq", str(tmp_path / "pipeline.yaml"), "retry", "C", "--reason", "asked for")
+    assert (code, "2 of 4 records failed" in notes) == (3, True)
+
+
+@pytest.mark.parametrize("dry", [True, False])
+def test_an_amendment_that_rejects_more_ends_at_a_threshold(tmp_path: Path, dry: bool) -> None:
+    """Also where the threshold was exceeded before; another cause of one reject is no more rejects."""
+    folder = grown(tmp_path, KEYED)
+    limit(folder, SHARE[0])
+    with pytest.raises(Stopped, match="3 of 4 records failed, more than the share"):
+        folder.load().correct(Correction("orders", {"id": "A"}, {"pieces": "two"}, "typo"), RunOptions(dry_run=dry))
+    assert folder.load().head_epoch() == 3
+    assert folder.load().correct(Correction("orders", {"id": "C"}, {"pieces": "two"}, "typo"), RunOptions(dry_run=dry))[1].exit_code == 2
+
+
+def test_a_waiver_above_a_threshold_can_be_taken_back(tmp_path: Path) -> None:
+    """It rejects no record."""
+    folder = grown(tmp_path, KEYED)
+    limit(folder, SHARE[0])
+    assert [decide(folder, "waive"), folder.run().exit_code, decide(folder, "unwaive")] == [0, 0, 2]
+    with pytest.raises(Stopped, match=SHARE[1]):
+        folder.run()
 
 
 @MERGES
