@@ -13,6 +13,7 @@ from errata.core.files import replace_file
 from errata.core.options import RunOptions
 from errata.execution.engine import with_workspace
 from errata.execution.run import run
+from errata.inspect.next_run import would_stop
 from errata.plan.pipeline import LoadedPipeline
 from errata.plan.plan import Plan
 from errata.state.source_files import look_at_sources
@@ -22,14 +23,18 @@ HEADING = "# {name}\n"
 
 
 def dry_run(pipeline: LoadedPipeline, options: RunOptions) -> RunResult:
-    """Look at the sources' files only, or preview their first records. Raises Failure."""
+    """Look at the sources' files only, or preview their first records. Raises Failure.
+
+    Returns:
+        The result. Without a preview its message says why the run would stop although no row changes.
+    """
     if options.preview is not None:
         return preview(pipeline, options)
     try:
         look_at_sources(pipeline.plan, {})
+        return RunResult(exit_code=0, message=would_stop(pipeline, options))
     except StorageFailed as error:
         return RunResult(exit_code=1, message=error.message)
-    return RunResult(exit_code=0)
 
 
 def preview(pipeline: LoadedPipeline, options: RunOptions) -> RunResult:

@@ -167,6 +167,11 @@ def summary(result: RunResult) -> str:
     return f"{did[:1].upper()}{did[1:]}{rejected} ({result.seconds:.1f} s)"
 
 
+def would_stop(reason: str) -> str:
+    """The line about a run that would end before it commits."""
+    return f"The run would stop: {reason}"
+
+
 def changed_outputs(changes: Sequence[OutputChange]) -> Iterator[str]:
     """Yield a line for each output that a run changed: its rows, and how many of the rows that were delivered before differ."""
     for change in changes[:MOST_OUTPUTS]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from errata.cli.console import Console, rows_answer
+from errata.cli.console import Console, rows_answer, would_stop
 from errata.cli.parameters import option, together, wide_option
 from errata.rendering.forecasts import as_markdown, as_text
 from errata.rendering.rows import FORMATS
@@ -49,4 +49,4 @@ def _notes(found: Forecast) -> Iterator[str]:
     if found.rejected or found.repaired:
         yield f"Rejected records: {found.rejected:,} more, {found.repaired:,} repaired."
     if found.stopped:
-        yield f"The run would stop: {found.stopped}"
+        yield would_stop(found.stopped)

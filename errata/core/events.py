@@ -102,7 +102,7 @@ class RunResult:
         rejected: How many rejected records there are now, without the waived ones.
         waived: How many rejected records are waived.
         outputs: The path of each output. An output in parts has the path from which the names of its parts are made.
-        message: Why a run with exit code 3 or 4 stopped, or which records a trial of a correction would reject.
+        message: Why a run with exit code 3 or 4 stopped, why the run would stop after a dry one that ends with 0, or which records a trial of a correction would reject.
         preview: The text of a preview that goes to standard output.
         committed: Whether the run committed an epoch.
         expectations: Failing rows of each expectation, by node and name (`orders.amount_positive`).

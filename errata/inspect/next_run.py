@@ -34,25 +34,36 @@ class Outlook:
     head: Entry | None
     sources: Mapping[str, SourceFiles]
     steps: Steps
+    options: RunOptions
 
     @classmethod
-    def of(cls, pipeline: LoadedPipeline) -> Outlook:
-        """Plan the next run. No service is asked, so the records of one count as changed. Raises StorageFailed."""
+    def of(cls, pipeline: LoadedPipeline, options: RunOptions | None = None, *, outputs: bool = True) -> Outlook:
+        """Plan the next run. No service is asked, so the records of one count as changed.
+
+        Args:
+            pipeline: The pipeline.
+            options: The options of the run.
+            outputs: Whether files and tables of outputs are looked at; else none of them counts as changed.
+
+        Raises:
+            StorageFailed: An input, or a file or table of an output, cannot be looked at.
+        """
         plan, head = pipeline.plan, pipeline.prior()
         answers = _answers(plan, head)
         sources = look_at_sources(plan, head.sources if head else {}, answers)
         unasked = {node.name: "only the run asks the database" for node in asking(plan) if node.name not in answers}
         changed = services(plan) | unasked | {name: one.reason for name, one in sources.items() if one.reason}
         changed |= turned_stale(plan, head, datetime.now(UTC))
-        return cls(plan, head, sources, plan_steps(plan, head, changed, _output_changes(pipeline, head) if head else None))
+        steps = plan_steps(plan, head, changed, _output_changes(pipeline, head) if head and outputs else None)
+        return cls(plan, head, sources, steps, options or RunOptions())
 
     def rows(self) -> Iterator[Row]:
         """One row a node: node, type, action, rows (that it goes through, None where only the run can say), reason."""
         return planned_rows(self.plan, self.head, self.steps)
 
     def stopped(self) -> str:
-        """Why the run would stop although it has nothing to do; empty where it would not, and where only the run can say."""
-        return "" if self.head is None or self.steps.any_work else stopped_unchanged(self.plan, RunOptions(), self.head)
+        """Why the run would stop although no row changes; empty where it would not, and where only the run can say."""
+        return "" if self.head is None or self.steps.computes else stopped_unchanged(self.plan, self.options, self.head)
 
     def engine(self, options: EngineOptions) -> tuple[str, str] | None:
         """The engine and why it is this one; None where the run needs none."""
@@ -70,6 +81,18 @@ def stopped_unchanged(plan: Plan, options: RunOptions, head: Entry) -> str:
     except (Stopped, StorageFailed) as guard:
         return guard.message
     return ""
+
+
+def would_stop(pipeline: LoadedPipeline, options: RunOptions) -> str:
+    """Why a run with these options would stop although no row changes. No output is looked at, and no input where the state says that none would stop it.
+
+    Raises:
+        StorageFailed: An input cannot be looked at.
+    """
+    head = None if options.full_refresh or options.ephemeral else pipeline.prior()
+    if head is None or not stopped_unchanged(pipeline.plan, options, head):
+        return ""
+    return Outlook.of(pipeline, options, outputs=False).stopped()
 
 
 def _answers(plan: Plan, head: Entry | None) -> Mapping[str, FileChanges]:

@@ -48,11 +48,20 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class NextRun:
-    """The plan of the next run. `problem` says why there is none."""
+    """The plan of the next run.
+
+    Attributes:
+        engine: The engine and why it is this one; empty where none is needed.
+        rows: One row a node.
+        idle: Whether there is nothing to do.
+        stopped: Why the run would stop although no row changes; empty where it would not.
+        problem: Why there is no plan; empty where there is one.
+    """
 
     engine: str
     rows: tuple[Mapping[str, Any], ...]
     idle: bool
+    stopped: str = ""
     problem: str = ""
 
 
@@ -81,8 +90,9 @@ def next_run(loaded: LoadedPipeline) -> NextRun:
         outlook = Outlook.of(loaded)
         rows = tuple({**row, "reason": short(row["reason"], 300)} for row in outlook.rows())
         chosen = outlook.engine(EngineOptions())
+        stopped = paragraphs(outlook.stopped(), 5_000)
     except Failure as problem:
         return NextRun("", (), idle=False, problem=paragraphs(problem.message, 5_000))
     except PipelineErrors as errors:
         return NextRun("", (), idle=False, problem=paragraphs("; ".join(one.message for one in errors.diagnostics), 5_000))
-    return NextRun("" if chosen is None else f"{chosen[0]} ({chosen[1]})", rows, idle=chosen is None)
+    return NextRun("" if chosen is None else f"{chosen[0]} ({chosen[1]})", rows, idle=chosen is None, stopped=stopped)

@@ -109,7 +109,12 @@ class Steps:
     @property
     def any_work(self) -> bool:
         """Whether there is anything to do but to restore files."""
-        return self.rearranged or any(step.action != "skip" for step in self.nodes)
+        return self.rearranged or self.computes
+
+    @property
+    def computes(self) -> bool:
+        """Whether rows, or rejects, may change."""
+        return bool(self.removed) or any(step.action != "skip" for step in self.nodes)
 
     @property
     def recomputed(self) -> frozenset[str]:

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from errata.cli import forecasts
-from errata.cli.console import rows_answer
+from errata.cli.console import rows_answer, would_stop
 from errata.cli.help import Command
 from errata.cli.loading import load_pipeline
 from errata.cli.parameters import common_options, console_of, engine_of, engine_options, option, pipeline_options
@@ -44,6 +44,6 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, rows: int, d
     chosen = outlook.engine(engine)
     console.note("Engine: none (nothing to do)" if chosen is None else engine_line(*chosen))
     if stopped := outlook.stopped():
-        console.note(f"The run would stop: {stopped}")
+        console.note(would_stop(stopped))
     rows_answer(console, outlook.rows(), format, ("node", "type", "action", "rows", "reason"), lead=("node", "action", "reason"))
     return 0

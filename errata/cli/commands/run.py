@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from errata.cli.console import LEVELS
+from errata.cli.console import LEVELS, would_stop
 from errata.cli.events import begin_events, events_option
 from errata.cli.help import Command
 from errata.cli.loading import load_pipeline
@@ -79,6 +79,8 @@ def command(quiet: bool, verbose: int, no_color: bool, log_level: str, explain: 
         result = pipeline.run(options)
     console.answer([result.preview])
     if options.dry_run and result.exit_code == 0:
+        if result.message:
+            console.note(would_stop(result.message))
         console.note("The pipeline is valid; nothing was changed.")
         return 0
     return console.end_of_run(result)

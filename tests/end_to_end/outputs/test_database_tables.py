@@ -259,6 +259,16 @@ def test_a_dry_run_opens_no_output(tmp_path: Path) -> None:
     assert not (tmp_path / "shop.db").exists()
 
 
+def test_a_dry_run_that_tells_of_a_threshold_opens_no_output(tmp_path: Path) -> None:
+    folder, _ = tables.made("sqlite", tmp_path)
+    folder.write("orders.csv", "id,region,amount\n1,north,ten\n2,south,20\n")
+    assert folder.run().exit_code == 2
+    (tmp_path / "shop.db").unlink()
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("strategy: continue", "strategy: continue, type_error_threshold: 0.4"))
+    assert folder.run(dry_run=True).message == "1 of 2 records failed, more than the share 0.4 of type_error_threshold"
+    assert not (tmp_path / "shop.db").exists()
+
+
 def test_a_state_from_a_backup_writes_the_table_anew(tmp_path: Path) -> None:
     import shutil
 

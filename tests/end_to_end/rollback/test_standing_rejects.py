@@ -291,17 +291,55 @@ def test_the_plan_tells_that_the_run_would_stop(tmp_path: Path, change: str, row
     pipeline = str(tmp_path / "pipeline.yaml")
     code, shown, _ = command("plan", pipeline, "--diff")
     assert (code, f"The run would stop: {caught.value.message}" in " ".join(shown.split())) == (0, True)
-    code, _, notes = command("plan", pipeline)
-    assert (code, f"The run would stop: {caught.value.message}" in notes) == (0, not change)
+    for words in (["plan", pipeline], ["run", pipeline, "--dry-run"]):
+        code, _, notes = command(*words)
+        assert (code, f"The run would stop: {caught.value.message}\n" in notes) == (0, not change)
     decide(folder, "waive")
     assert "would stop" not in command("plan", pipeline, "--diff")[1]
     assert "would stop" not in command("plan", pipeline)[2]
+    assert "would stop" not in command("run", pipeline, "--dry-run")[2]
     assert folder.run().exit_code == 0
 
 
-def test_the_plan_tells_of_a_threshold_that_became_lower(tmp_path: Path) -> None:
-    folder = grown_strict(tmp_path)
-    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("strategy: fail_fast", "strategy: continue, type_error_threshold: 0.4"))
+@pytest.mark.parametrize("threshold", [SHARE, RECORDS, CATEGORY], ids=["type errors", "records", "share"])
+def test_the_plan_tells_of_a_threshold_that_became_lower(tmp_path: Path, threshold: tuple[str, str]) -> None:
+    """Also where only the place of an output changes, by which no row does."""
+    folder = grown(tmp_path)
+    limit(folder, threshold[0])
     pipeline = str(tmp_path / "pipeline.yaml")
-    assert folder.load().forecast().stopped == "2 of 4 records failed, more than the share 0.4 of type_error_threshold"
-    assert "more than the share 0.4" in command("plan", pipeline)[2]
+    for place in ("out/report.csv", "out/moved.csv"):
+        folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("out/report.csv", place))
+        with pytest.raises(Stopped, match=threshold[1]) as caught:
+            folder.run()
+        told = caught.value.message
+        assert [folder.load().outlook().stopped(), folder.load().forecast().stopped] == [told, told]
+        result = folder.run(dry_run=True)
+        assert (result.exit_code, result.committed, result.message) == (0, False, told)
+        line = f"The run would stop: {told}"
+        assert line in " ".join(command("plan", pipeline, "--diff")[1].split())
+        assert line in command("plan", pipeline)[2]
+        assert command("run", pipeline, "--dry-run")[2].splitlines() == [line, "The pipeline is valid; nothing was changed."]
+    assert folder.load().head_epoch() == 3
+
+
+def test_a_dry_run_tells_of_its_own_options(tmp_path: Path) -> None:
+    """`--error-threshold` belongs to the run. A full refresh and a run without a state begin without rejects."""
+    grown(tmp_path)
+    words = ("run", str(tmp_path / "pipeline.yaml"), "--dry-run", "--error-threshold")
+    assert "The run would stop: 2 records were rejected, more than the threshold of 1" in command(*words, "1")[2]
+    for more in (["2"], ["1", "--full-refresh"], ["1", "--ephemeral"]):
+        code, _, notes = command(*words, *more)
+        assert (code, "would stop" in notes) == (0, False)
+
+
+def test_a_dry_run_tells_of_an_expectation(tmp_path: Path) -> None:
+    """One that a run counted, and that ends runs from now on."""
+    folder = shop(tmp_path)
+    place = "type: transform, name: valued"
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace(place, f"{place}, expect: [{{ row_count: {{ min: 3 }} }}]"))
+    folder.run()
+    assert folder.run(dry_run=True).message == ""
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("min: 3 }", "min: 3 }, severity: stop"))
+    with pytest.raises(Stopped) as caught:
+        folder.run()
+    assert folder.run(dry_run=True).message == folder.load().outlook().stopped() == caught.value.message

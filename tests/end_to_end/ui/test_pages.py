@@ -11,6 +11,7 @@ import pytest
 from errata.core.options import EngineOptions
 from tests.support.audited import PIPELINE, project, with_history
 from tests.support.pipelines import Folder
+from tests.support.shop import decide, shop
 from tests.support.sites import Visit
 
 ADDRESSES = ["/", "/calendar", "/output", "/output?name=runs", "/runs", "/letters", "/expectations", "/restless", "/next", "/node?name=lines", "/changes?node=totals&epoch=1", "/live?epoch=3"]
@@ -205,6 +206,25 @@ def test_expectations_show_their_failing_rows(tmp_path: Path) -> None:
     assert row["expected"] in page.text
     assert row["expectation"] in folder.load().report()
     assert "expects nothing" in Visit(with_history(tmp_path / "other")).page("/expectations").text
+
+
+@pytest.mark.parametrize(
+    ("handling", "reason"),
+    [("strategy: fail_fast", "2 records were rejected by earlier runs and would end a full run: 2 as type_coercion_failure"), ("strategy: continue, type_error_threshold: 0.4", "2 of 4 records failed, more than the share 0.4 of type_error_threshold")],
+)
+def test_the_next_run_says_why_it_would_stop(tmp_path: Path, handling: str, reason: str) -> None:
+    """In the report too, above what it would do with each node."""
+    folder = shop(tmp_path)
+    folder.run()
+    assert "The next run would do nothing" in Visit(folder).page("/next").text
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("strategy: continue", handling))
+    shown = Visit(folder).page("/next").text
+    assert f"The next run would stop: {reason}" in shown
+    assert "orders source skip" in shown
+    assert "would do nothing" not in shown
+    assert f"The next run would stop: {reason}" in folder.load().report()
+    decide(folder, "waive")
+    assert "The next run would do nothing" in Visit(folder).page("/next").text
 
 
 def test_pages_of_a_pipeline_that_never_ran_say_what_to_do(tmp_path):
