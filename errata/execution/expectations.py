@@ -74,11 +74,25 @@ def counts(plan: Plan, head: Entry | None) -> dict[str, int | None]:
     return {one.label: nodes.get(one.at, {}).get(FAILING, {}).get(one.placed.name) for one in expectations_of(plan)}
 
 
-def stop_where_failing(plan: Plan, run: RunState) -> None:
-    """End a run before it commits where an expectation of severity `stop` fails. Raises Stopped, with some failing rows."""
-    failing = [one for one in expectations_of(plan) if one.placed.severity == "stop" and run.live_rows.get(one.at)]
+def stop_where_failing(plan: Plan, run: RunState, *, reads: bool) -> None:
+    """End a run before it commits where an expectation of severity `stop` fails.
+
+    Args:
+        plan: The pipeline.
+        run: The run, whose rows are all computed.
+        reads: Whether input is read. A decision, an amendment or an erasure ends only where more rows fail than before.
+
+    Raises:
+        Stopped: An expectation fails; with some failing rows.
+    """
+    failing = [one for one in expectations_of(plan) if one.placed.severity == "stop" and run.live_rows.get(one.at) and (reads or _fails_more(one, run))]
     if failing:
         _stop(failing, {one.label: run.live_rows[one.at] for one in failing}, [*_examples(run, plan, failing[0])])
+
+
+def _fails_more(one: PlannedExpectation, run: RunState) -> bool:
+    """Whether more rows fail than before the run. The clock, and no amendment, makes rows old."""
+    return one.placed.expectation.freshness is None and run.live_rows[one.at] > run.counted_before.get(one.at, 0)
 
 
 def stop_unchanged(plan: Plan, head: Entry | None) -> None:

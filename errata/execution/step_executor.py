@@ -154,9 +154,9 @@ class StepExecutor:
                 if self.before_commit is not None and not dry:
                     self.before_commit(self)
                 if dry:
-                    rejected = self.run.total_rejected()
+                    tally = self._tally()
                     self.epoch.undo()
-                    return RunResult(exit_code=2 if rejected else 0, epoch=self.epoch.head.epoch if self.epoch.head else None, rejected=rejected)
+                    return RunResult(exit_code=2 if tally.open else 0, epoch=self.epoch.head.epoch if self.epoch.head else None, rejected=tally.open, waived=tally.waived)
                 if not self.epoch.erases and self._nothing_changed():
                     self.epoch.restore()
                     return self.planned.unchanged() if self.planned.files_intact else self.restore_outputs()
@@ -218,7 +218,7 @@ class StepExecutor:
                 self._settle(step)
             case GuardStep():
                 self._judge_rejects()
-                stop_where_failing(self.epoch.plan, self.run)
+                stop_where_failing(self.epoch.plan, self.run, reads=self.planned.inputs.reads)
                 self.late = guard_closed(self.epoch.plan, self.epoch.options, self.run, self.epoch.prior, leaving=self.leaving)
             case OutputStep():
                 self._stage(step)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import errata
 from errata.core.failures import Stopped
-from errata.core.options import EngineOptions, RunOptions
+from errata.core.options import Correction, EngineOptions, Erasure, RunOptions
 from errata.execution import epoch
 from tests.support.examples import examples
 from tests.support.pipelines import Folder, command
@@ -235,6 +235,28 @@ def test_a_stop_that_was_a_warning_ends_a_run_without_news(tmp_path: Path) -> No
         folder.run()
 
 
+def test_a_stop_that_was_a_warning_ends_no_amendment_by_which_no_more_rows_fail(tmp_path: Path) -> None:
+    """Runs over input still end, until no row fails."""
+    rows = "1,10,2026-01-31\n2,-5,2026-02-01\n3,-6,2026-02-02\n4,x,2026-02-02\n"
+    folder = plain(tmp_path, "{ range: { column: amount, min: 0 } }", rows=rows)
+    assert folder.run().exit_code == 2
+    folder = plain(tmp_path, "{ range: { column: amount, min: 0 }, severity: stop }", rows=rows)
+    assert words(folder, "run")[0] == 3
+    why = ("--reason", "asked for")
+    assert words(folder, "dlq", "waive", "--all", *why)[0] == 0
+    for dry in (["--dry-run"], []):
+        code, _, err = words(folder, "correct", "orders", "--key", "id=1", "--set", "amount=-1", *why, *dry)
+        assert (code, "3 rows fail" in err) == (3, True)
+        assert words(folder, "correct", "orders", "--key", "id=2", "--set", "amount=5", *why, *dry)[0] == 0
+    code, _, err = words(folder, "run")
+    assert (code, "1 row fails" in err) == (3, True)
+    folder.write("orders.csv", "id,amount,day\n" + rows.replace("3,-6,2026-02-02\n", ""))
+    assert folder.load().erase(Erasure("asked for", "ben", key={"id": "3"})).result.exit_code == 0
+    assert [row["amount"] for row in folder.rows("result.csv")] == ["10", "5"]
+    assert folder.run(dry_run=True).message == ""
+    assert folder.violations() == []
+
+
 def test_a_warning_is_told_at_the_end_of_each_run(tmp_path: Path) -> None:
     folder = plain(tmp_path, "{ range: { column: amount, min: 0 } }")
     for _ in range(2):
@@ -316,6 +338,27 @@ def test_freshness_turns_with_the_clock_alone(tmp_path: Path, monkeypatch: pytes
     assert folder.run().expectations == {"orders.freshness_day": 0}
     folder.write("orders.csv", "id,amount,day\n")
     assert folder.run().expectations == {"orders.freshness_day": 1}
+    assert folder.violations() == []
+
+
+def test_rows_that_grow_old_end_runs_and_no_amendment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class At(dt.datetime):
+        moment = dt.datetime(2026, 2, 1, 12, tzinfo=dt.UTC)
+
+        @classmethod
+        def now(cls, tz: Any = None) -> dt.datetime:
+            return cls.moment
+
+    monkeypatch.setattr(epoch, "datetime", At)
+    folder = plain(tmp_path, "{ freshness: { column: day, within: 1d }, severity: stop }")
+    folder.run()
+    At.moment = dt.datetime(2026, 2, 2, 1, tzinfo=dt.UTC)
+    with pytest.raises(Stopped, match=r"orders\.freshness_day"):
+        folder.run()
+    correction = Correction("orders", {"id": "1"}, {"amount": "11"}, "typo")
+    assert folder.load().correct(correction)[1].expectations == {"orders.freshness_day": 1}
+    with pytest.raises(Stopped, match=r"orders\.freshness_day"):
+        folder.run()
     assert folder.violations() == []
 
 
