@@ -42,6 +42,7 @@ class RunOptions:
         notify: Whether the receivers of notifications hear about it.
         wait: Wait for the lock of another run.
         listener: Receives the run's events.
+        log_level: The level below which `trace` and `debug` of programs are not evaluated: error, warn, info, debug or trace.
         execution_id: The name of the run, where the command has made it already.
     """
 
@@ -61,6 +62,7 @@ class RunOptions:
     notify: bool = True
     wait: bool = False
     listener: Callable[[Event], None] = ignore
+    log_level: str = "info"
     execution_id: str | None = None
 
 

@@ -1,4 +1,4 @@
-"""Log lines about rows: log directives of transforms, soft checks that fail, arrays of `match: collect` that are cut."""
+"""Log lines about rows: log directives and traces of transforms, soft checks that fail, arrays of `match: collect` that are cut."""
 
 from __future__ import annotations
 
@@ -13,26 +13,33 @@ from changelog.lazy_imports import F
 from changelog.ops import is_positive
 from changelog.rows import Rows
 from cxl import spark
+from cxl.spark import FAILED, INDEX, PASS
+from cxl.syntax.ast import TRACE_LEVELS
+from cxl.typed.traces import SHOWN, TEXT, traces
 from errata.core.events import Event
 from errata.core.failures import Stopped
 from errata.plan.plan import Node, Plan
+from errata.state.node_tables import qualify_input, visible_rows
 from errata.state.run_state import RunState
 from operators.combine.matching import COLLECT_LIMIT
 from operators.core.evaluate import prepare
 from operators.core.provenance import without_index
-from operators.transform.row_logic import Check, Directive
+from operators.transform.row_logic import Check, Directive, RowLogic
 from storage.values.python_rows import dictionaries
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 LINES = 20
-"""The most records that one directive logs in a run; the others are only counted."""
+"""The most records that one directive or trace logs in a run; the others are only counted."""
 
 
 @contextmanager
-def logging(run: RunState, plan: Plan, listener: Callable[[Event], None]) -> Iterator[None]:
-    """Tell, when all nodes have run, what they log; where a record ended the run, what those log that came so far, the one that it failed at among them."""
+def logging(run: RunState, plan: Plan, listener: Callable[[Event], None], lowest: str) -> Iterator[None]:
+    """Tell, when all nodes have run, what they log; where a record ended the run, what those log that came so far, the one that it failed at among them.
+
+    `lowest`: the level below which traces are not looked for.
+    """
     stopped = None
     try:
         yield
@@ -41,6 +48,8 @@ def logging(run: RunState, plan: Plan, listener: Callable[[Event], None]) -> Ite
     at = list(run.done)[-1:] if stopped else []
     for node in (node for node in plan if node.name in run.done):
         for level, text in _logged(run, node, _MOMENTS[:-1] if node.name in at else _MOMENTS):
+            listener(Event("log", action=text, level=level))
+        for level, text in _traced(run, node, lowest):
             listener(Event("log", action=text, level=level))
     if stopped:
         raise stopped
@@ -56,6 +65,30 @@ def _logged(run: RunState, node: Node, moments: Sequence[str]) -> Iterator[tuple
         item = directive[0]
         for text in _lines(run, node, directive):
             yield item.level, f"node '{node.name}': {item.message}{text}"
+
+
+def _traced(run: RunState, node: Node, lowest: str) -> Iterator[tuple[str, str]]:
+    """Level and text of each line that the program of a transform traces of the records that the run brings; none of a program of windows."""
+    logic: RowLogic | None = getattr(node.operator, "logic", None)
+    if logic is None or logic.program.windows or run.done[node.name].empty:
+        return
+    wanted = [(level, made) for level, made in traces(logic.program) if TRACE_LEVELS.index(level) >= TRACE_LEVELS.index(lowest)]
+    name, port = node.inputs[0]
+    delta = run.net_delta(run.plan[name]) if wanted else None
+    if delta is None:
+        return
+    records = qualify_input(visible_rows(delta, run.plan[name], port, node), node, 0).as_frame().where(is_positive(F.col("_op")))
+    for level, made in wanted:
+        ready, context = prepare(records, made.reads_system, node.operator.inputs[0], run.values_of(node), logic.config.max_expansion)
+        applied = spark.apply(ready, made, context)
+        shown = applied.frame.where(F.col(PASS) & ~F.col(FAILED) & F.coalesce(applied.values[SHOWN], F.lit(False)))
+        order = ["_key", *([INDEX] if applied.fans_out else [])]
+        texts = shown.select(*order, applied.values[TEXT].alias(TEXT))
+        count = run.engine.to_arrow(texts.groupBy().count()).to_pylist()[0]["count"]
+        for row in run.engine.to_arrow(texts.orderBy(*order).limit(LINES)).to_pylist() if count else ():
+            yield level, f"node '{node.name}': {row[TEXT] or ''}"
+        if count > LINES:
+            yield level, f"node '{node.name}': (and {count - LINES:,} more)"
 
 
 _MOMENTS = ("before_transform", "per_record", "on_error", "after_transform")

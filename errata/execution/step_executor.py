@@ -182,11 +182,12 @@ class StepExecutor:
             engine.release()
 
     def compute(self) -> None:
-        """Execute the steps that compute rows; report their log directives and warnings."""
+        """Execute the steps that compute rows; report their log directives, traces and warnings."""
         plan, listener = self.epoch.plan, self.epoch.options.listener
+        lowest = self.epoch.options.log_level
         for name, note in ((node.name, note) for node in plan.of_kind("source") for note in cast("SourceNode", node.operator).notes()):
             listener(Event("log", action=f"source '{name}': {note}"))
-        with logging(self.run, plan, listener):
+        with logging(self.run, plan, listener, lowest):
             for step in self.steps.computing():
                 self._visit(step)
             for node in () if self.steps.settle else plan.of_kind("combine"):

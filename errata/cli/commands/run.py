@@ -75,7 +75,7 @@ def command(quiet: bool, verbose: int, no_color: bool, log_level: str, explain: 
         console.explain(pipeline.explain(explain))
         return 0
     with progress(console) as listener:
-        options = RunOptions(engine=engine, listener=listener, execution_id=console.execution_id, **_previewed(words))
+        options = RunOptions(engine=engine, listener=listener, log_level=console.level, execution_id=console.execution_id, **_previewed(words))
         result = pipeline.run(options)
     console.answer([result.preview])
     if options.dry_run and result.exit_code == 0:

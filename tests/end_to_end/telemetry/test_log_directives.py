@@ -1,4 +1,4 @@
-"""Log directives of transforms: which lines are logged at which level."""
+"""Log directives and traces of transforms: which lines are logged at which level."""
 
 from __future__ import annotations
 
@@ -80,3 +80,47 @@ def test_a_run_in_which_nothing_fails_has_no_lines_of_failures(tmp_path: Path, p
     folder.write("rows/a.csv", "id\n3\n")
     assert lines(folder, "warn") == ["warn: node 'shares': much (id=3, share=12)", "warn: node 'shares': done"]
     assert folder.text("out.csv") == "id,share\n3,12\n"
+
+
+TRACES = """\
+pipeline: { name: tracing }
+error_handling: { strategy: continue }
+changelog: { persist: PERSIST }
+nodes:
+  - type: source
+    name: rows
+    config: { name: rows, type: csv, glob: rows/*.csv, schema: [{ name: id, type: int }] }
+  - type: route
+    name: sides
+    input: rows
+    config: { conditions: { small: "id < 100" }, default: rest }
+  - type: transform
+    name: shares
+    input: sides.small
+    config:
+      cxl: |
+        trace warn if id > 2 then "id " + id.to_string()
+        filter id != 1
+        emit share = 12 / (id - 2)
+        emit each part in [share, id.debug("seen")] {
+          trace info part
+          emit id = part
+        }
+  - { type: output, name: out, input: shares, config: { name: out, type: csv, path: out.csv } }
+"""
+
+
+@pytest.mark.parametrize("persist", ["all", "boundaries"])
+def test_traces_of_the_records_that_a_run_brings(tmp_path: Path, persist: str) -> None:
+    """Each line is of a record that comes to its place: 1 is filtered out ahead of the division, at which 2 fails; 100 is on another branch."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", TRACES.replace("PERSIST", persist))
+    folder.write("rows/a.csv", "id\n1\n2\n3\n100\n4\n")
+    warned = ["warn: node 'shares': id 3", "warn: node 'shares': id 4"]
+    parts = ["info: node 'shares': 12", "info: node 'shares': 3", "info: node 'shares': 6", "info: node 'shares': 4"]
+    assert lines(folder, "info") == [*warned, *parts]
+    assert lines(folder, "info") == []
+    folder.write("rows/b.csv", "id\n" + "8\n" * 25)
+    assert lines(folder, "warn") == [*["warn: node 'shares': id 8"] * 20, "warn: node 'shares': (and 5 more)"]
+    folder.write("rows/c.csv", "id\n5\n")
+    assert lines(folder, "trace") == ["warn: node 'shares': id 5", "trace: node 'shares': seen: 5", "info: node 'shares': 4", "info: node 'shares': 5"]
