@@ -78,15 +78,21 @@ def _cells(lines: pa.Array, field: LayoutField, start: int, name: str) -> pa.Arr
     except pa.ArrowInvalid:
         raise InputError(name, f"field '{field.name}' cuts a character in two: positions count bytes") from None
     if field.trim:
-        right = (field.justify or ("right" if field.type == "decimal" else "left")) == "right"
-        strip = pc.ascii_ltrim if right else pc.ascii_rtrim
         whole = pc.utf8_trim_whitespace(text)
-        text = pc.utf8_trim_whitespace(strip(text, characters=field.pad))
+        text = pc.utf8_trim_whitespace(_without_padding(text, field))
         if field.type == "decimal" and field.pad == "0":  # zeros alone are a number
             text = pc.if_else(pc.and_(pc.equal(text, ""), pc.not_equal(whole, "")), "0", text)
     if field.type == "boolean":
         text = _spelled(text)
     return pc.replace_with_mask(text, pc.equal(text, ""), pa.scalar(None, pa.string()))
+
+
+def _without_padding(text: pa.Array, field: LayoutField) -> pa.Array:
+    """The text without padding on the side opposite to `justify`; a number without one has it on both sides, but zeros behind a number are no padding."""
+    if field.justify is None and field.numeric and field.pad != "0":
+        return pc.ascii_trim(text, characters=field.pad)
+    right = field.justify == "right" or (field.justify is None and field.numeric)
+    return (pc.ascii_ltrim if right else pc.ascii_rtrim)(text, characters=field.pad)
 
 
 def _spelled(text: pa.Array) -> pa.Array:

@@ -42,6 +42,10 @@ def test_fields_are_cut_at_their_positions():
         ("  ab  ", {"trim": False}, "  ab  "),
         ("      ", {}, None),
         ("000000", {"justify": "right", "pad": "0"}, None),
+        ("000420", {"type": "integer", "pad": "0"}, "420"),
+        ("**1200", {"type": "integer", "pad": "*"}, "1200"),
+        ("1200**", {"type": "integer", "pad": "*"}, "1200"),
+        ("042000", {"type": "integer", "justify": "left", "pad": "0"}, "042"),
         ("y", {"type": "boolean"}, "yes"),
     ],
 )
