@@ -9,8 +9,6 @@ from changelog.lazy_imports import np, pa, pc, pl
 from changelog.ops import POSITIVE, Op
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
 
@@ -33,12 +31,11 @@ def _remaining(came: pa.Table, went: pa.Table) -> pa.Table:
     """The rows of `came` that were not taken back in a later epoch."""
     if not went.num_rows:
         return came
-    dead: dict[bytes, int] = {}
-    for key, epoch in _versions(went):
-        dead[key] = max(epoch, dead.get(key, epoch))
-    met = pc.is_in(came.column(KEY), value_set=went.column(KEY)).combine_chunks()
-    stay = pa.array([dead[key] <= epoch for key, epoch in _versions(came.filter(met))], pa.bool_())
-    return came.filter(pc.replace_with_mask(pc.invert(met), met, stay))
+    keys = went.column(KEY).unique()
+    last = np.full(len(keys) + 1, np.iinfo(np.int64).min)  # the last epoch that took each key away; behind them that of all other keys
+    np.maximum.at(last, pc.index_in(went.column(KEY), value_set=keys).to_numpy(), went.column(EPOCH).to_numpy())
+    at = pc.fill_null(pc.index_in(came.column(KEY), value_set=keys), len(keys))
+    return came.filter(pa.array(last[at.to_numpy()] <= came.column(EPOCH).to_numpy()))
 
 
 def signed(live_rows: pa.Table, op: Op, cause: str) -> pa.Table:
@@ -57,10 +54,6 @@ def of_last_epochs(rows: pa.Table) -> pa.Table:
     versions = pl.DataFrame({KEY: rows.column(KEY), EPOCH: rows.column(EPOCH)})
     last = versions.select(pl.col(EPOCH) == pl.col(EPOCH).max().over(KEY)).to_series()
     return rows.filter(last.to_arrow())
-
-
-def _versions(rows: pa.Table) -> Iterator[tuple[bytes, int]]:
-    return zip(rows.column(KEY).to_pylist(), rows.column(EPOCH).to_pylist(), strict=True)
 
 
 def consolidate(op_rows: pa.Table) -> pa.Table:

@@ -23,7 +23,6 @@ from storage.delta.changelog_table import ChangelogTable
 from storage.delta.maintenance import WHOLE_FILE
 from storage.state.entry import CARRIED, Entry
 from storage.state.integrity import anchor_ledger
-from storage.state.ledger import Ledger
 
 Row = Mapping[str, Any]
 SMALL_BASE = 100_000
@@ -111,7 +110,7 @@ class Compaction:
 
     def _tidy(self, committed: Entry) -> None:
         """Files and entries that no reader needs any more, in tables and ledger."""
-        ledger = Ledger(self.epoch.state.ledger)
+        ledger = self.epoch.ledger
         ledger.compact()
         anchor_ledger(self.epoch.state, ledger, committed, {})
         for path in committed.tables:

@@ -30,6 +30,7 @@ from errata.state.node_tables import Tables
 from errata.state.tally import NOTED
 from errata.state.triage_events import TRIAGE
 from storage import durable
+from storage.delta.old_versions import remove_old_versions
 from storage.durable import undoing
 from storage.errors import EngineUnavailable, LedgerMoved, Overtaken, StorageError
 from storage.process_folders import purge
@@ -40,6 +41,7 @@ from storage.state.location import State
 from storage.state.lock import Claim, Held, claim
 from storage.state.occupied import note_occupied
 from storage.stores.client import StoreFailed
+from storage.stores.folders import folder_at
 
 
 @dataclass(slots=True)
@@ -62,6 +64,7 @@ class Epoch:
     pipeline: LoadedPipeline
     options: RunOptions
     claim: Claim
+    ledger: Ledger
     head: Entry | None
     execution_id: str
     started: datetime
@@ -97,12 +100,12 @@ class Epoch:
         name = options.execution_id or uuid7(started)
         try:
             with durable.numbered_run(), _claimed(pipeline.state, options, name) as held, durable.guarding(held.require), _Alone(held):
-                taken_over = held.leased and held.taken_from is not None
+                taken_over, ledger = held.leased and held.taken_from is not None, pipeline.ledger
                 if taken_over:
-                    Ledger(pipeline.state.ledger).fence(name)
+                    ledger.fence(name)
                 known = protected or ProtectedFiles(pipeline.plan, pipeline.state)
                 purge()
-                epoch = cls(pipeline, options, held, pipeline.prior(), name, started, known)
+                epoch = cls(pipeline, options, held, ledger, pipeline.prior(ledger), name, started, known)
                 epoch._require_intact()
                 if taken_over:
                     epoch.tables.fence()
@@ -152,7 +155,7 @@ class Epoch:
 
     def history(self) -> list[Entry]:
         """Every committed run, oldest first."""
-        return Ledger(self.state.ledger).entries()
+        return self.ledger.entries()
 
     def warn(self, text: str, redacted: str | None = None) -> None:
         """Report something that does not stop the epoch. `redacted`: the text without values of the data, where it may have some outside of quotes."""
@@ -187,7 +190,7 @@ class Epoch:
         versions = self.prior.tables if self.prior else {}
         for path in {*versions, *self.tables.existing()} - self.tables.discarded:
             self.tables.by_path(path).restore(versions.get(path))
-        if self.tables.discarded and Ledger(self.state.ledger).head() == self.prior:
+        if self.tables.discarded and self.ledger.head() == self.prior:
             for path in self.tables.discarded:
                 self.tables.by_path(path).discard()
 
@@ -210,16 +213,27 @@ class Epoch:
         sealed = replace(entry, files=files, marks=unchanged | marks)
         self.claim.confirm()
         self.tables.require_untouched()
-        ledger = Ledger(self.state.ledger)
         if self.rewritten is None or self.head is None:
-            committed = ledger.append(sealed, self.prior, afresh=self.replaced is not None)
+            committed = self.ledger.append(sealed, self.prior, afresh=self.replaced is not None)
         else:
-            committed = ledger.rewrite([*self.rewritten, sealed], self.head)
+            committed = self.ledger.rewrite([*self.rewritten, sealed], self.head)
         self.committed = committed
-        anchor_ledger(self.state, ledger, committed, {path: table.data_files() for path, table in changed.items()})
-        if ledger.compact_if_fragmented():
-            anchor_ledger(self.state, ledger, committed, {})
+        anchor_ledger(self.state, self.ledger, committed, {path: table.data_files() for path, table in changed.items()})
+        if self.ledger.compact_if_fragmented():
+            anchor_ledger(self.state, self.ledger, committed, {})
+        self._remove_old_versions(known, committed)
         return committed
+
+    def _remove_old_versions(self, before: Mapping[str, int], committed: Entry) -> None:
+        """Remove old versions of the tables that were written. What cannot be removed stays, with a warning."""
+        ledger = self.ledger.version()
+        grown = {path: (before.get(path, 0), version) for path, version in committed.tables.items()} | {"ledger": (ledger - 1, ledger)}
+        for path, (last, version) in grown.items():
+            place = self.state.table(path)
+            try:
+                remove_old_versions(folder_at(place, self.state.connection), place, last, version, path)
+            except StorageError as error:
+                self.warn(f"old versions of {path} stay: {error}")
 
     def end_erasure(self) -> None:
         """Complete an erasure that was committed, by this epoch or by a run that was killed: remove what only older versions hold, and note what a search finds."""

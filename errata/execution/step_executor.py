@@ -63,7 +63,6 @@ from operators.source.node import SourceNode
 from storage.engines.spark.user_jars import require_jars
 from storage.state.entry import Entry
 from storage.state.integrity import check_content
-from storage.state.ledger import Ledger
 
 if TYPE_CHECKING:
     import polars as pl
@@ -446,7 +445,7 @@ class StepExecutor:
 
     def _dlq_pieces(self) -> Iterator[bytes]:
         rejects = self._entries()
-        started = Ledger(self.epoch.state.ledger).started(rejects["epoch"].unique().to_list())
+        started = self.epoch.ledger.started(rejects["epoch"].unique().to_list())
         return dlq_pieces(self.epoch.plan, rejects, started | {self.epoch.number: self.epoch.started})
 
     def decisions_in_force(self) -> list[str]:

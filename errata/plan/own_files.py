@@ -13,10 +13,10 @@ from typing import cast
 from errata.core.diagnostics import Diagnostic
 from errata.core.failures import StorageFailed
 from errata.plan.plan import Node, Plan
-from errata.plan.source_inputs import discovered
+from errata.plan.source_inputs import discovered, reach_of
 from errata.yaml import Document
 from operators.output.operator import Output
-from storage.files.discovery import object_matcher, path_matcher
+from storage.files.discovery import Reach, object_matcher, path_matcher
 from storage.files.path_tokens import PathTemplate
 from storage.state.location import STATE_FOLDER, State
 from storage.stores.places import Place
@@ -71,7 +71,17 @@ class ProtectedFiles:
         identity = _identity(path)
         if identity is None:
             return None
-        return self._files.get(identity) or self._inputs.get(identity)
+        return self._files.get(identity) or (self._inputs.get(identity) if self._may_be_read(path) else None)
+
+    def _may_be_read(self, path: Path) -> bool:
+        """Whether a source may read what is at a path, under whatever name. To ask all its files for their facts takes longer the more there are."""
+        real = Path(os.path.realpath(path))
+        return path.stat().st_nlink > 1 or any(reach.may_have(real) for reach in self._reaches)
+
+    @cached_property
+    def _reaches(self) -> Sequence[Reach]:
+        """What each source may read."""
+        return [reach_of(node, self.plan) for node in self.plan.of_kind("source")]
 
     @cached_property
     def own(self) -> Sequence[tuple[Path, str]]:

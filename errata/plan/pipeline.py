@@ -42,13 +42,19 @@ class LoadedPipeline:
         reach_tables(self.plan, self.state)
         return self
 
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger of the state, to be opened anew."""
+        return Ledger(self.state.ledger)
+
     def head(self) -> Entry | None:
         """The ledger's last entry, None before the first run."""
-        return Ledger(self.state.ledger).head()
+        return self.ledger.head()
 
-    def prior(self) -> Entry | None:
-        """The last entry as the next run reads it: with what it has to know of restored nodes."""
-        return with_returned(self.head(), self.plan, Ledger(self.state.ledger).entries)
+    def prior(self, ledger: Ledger | None = None) -> Entry | None:
+        """The last entry as the next run reads it: with what it has to know of restored nodes. `ledger`: the pipeline's, where it is open."""
+        known = ledger or self.ledger
+        return with_returned(known.head(), self.plan, known.entries)
 
     def protected_files(self) -> ProtectedFiles:
         """The places where nothing may be written.

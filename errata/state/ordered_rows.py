@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from changelog.columns import column
 from changelog.lazy_imports import F, pa, pl
 from changelog.ops import is_positive
+from changelog.rows import Rows, is_null
 from errata.plan.plan import Node
-from errata.state.node_tables import accepted
 from errata.state.run_state import RunState
 from operators.core.provenance import file_of
 from operators.output.operator import Output
@@ -114,17 +113,18 @@ def output_rows(run: RunState, node: Node, output: Output, *, marked: bool = Fal
     """
     order = [name for name in FILE_ORDER if name == "_key" or name in output.output.hidden]
     names = [*order, *(name for name in ("_widened", "_doc", "_split") if name in output.output.hidden), *output.projection.data]
-    frame = accepted(run.tables.live(run.engine, node, run.values).as_frame())
+    live = run.tables.live(run.engine, node, run.values)
+    rows = live.where(is_null("_error")) if "_error" in live.columns else live
     if marked:
-        frame, path = file_of(frame, output.output, run.values.labels)
-        frame = frame.withColumn(ORIGIN, path)
+        frame, path = file_of(rows.as_frame(), output.output, run.values.labels)
+        rows = Rows(run.engine, frame=frame.withColumn(ORIGIN, path))
         names.append(ORIGIN)
     if epochs is not None:
-        frame = _with_provenance(run, node, frame, epochs)
+        rows = Rows(run.engine, frame=_with_provenance(run, node, rows.as_frame(), epochs))
         names += PROVENANCE
-    frame = frame.select(*map(column, names))
+    rows = rows.select(names)
     if not run.engine.limits.are_small(run.live_rows.get(node.name)):
-        return OutputRows(None, frame.orderBy(*(F.col(name) for name in order)))
-    table = run.engine.to_arrow(frame)
+        return OutputRows(None, rows.as_frame().orderBy(*(F.col(name) for name in order)))
+    table = rows.as_table()
     position = pl.DataFrame({name: table.column(name) for name in order}).with_row_index("at").sort(order)["at"]
     return OutputRows(table.take(position.to_arrow()), None)

@@ -121,6 +121,10 @@ class FileRecord:
         """Return the same file marked as changed, since a change in it was ignored in this run."""
         return replace(self, mtime_ns=0, hash="", tag=self.tag and "")
 
+    def there(self) -> FileRecord:
+        """Return the record of a file that is present."""
+        return self if self.present else replace(self, present=True)
+
     def seen(self, file: Stamped) -> bool:
         """Return whether size and time, or of an object size and ETag, equal the values of the file that was read."""
         return (self.size, self.tag or self.mtime_ns) == (file.size, file.tag or file.mtime_ns)
@@ -241,7 +245,7 @@ def _as_found(record: FileRecord | None, file: Found, label: Label, content_hash
         return FileRecord.new(file, content_hash(file.name), label)
     same_file = record.path == file.name
     if same_file and record.seen(file):
-        return record if record.present else replace(record, present=True)
+        return record.there()
     digest = content_hash(file.name, record.hash)
     if same_file and digest == record.hash:
         return replace(record.read(file), present=True)
@@ -375,7 +379,7 @@ def compare_deliveries(found: Sequence[Found], known: Sequence[FileRecord], cont
             now.append(stored_apart(FileRecord.new(file, content_hash(file.name), label), None, taken))
             added.append(now[-1])
         elif record.seen(file):
-            now.append(replace(record, present=True))
+            now.append(record.there())
         elif _begins_with(file, record, content_hash):
             now.append(replace(record.read(file), hash=content_hash(file.name, record.hash), present=True))
             grown.extend([Part(now[-1], record.size, record.rows, order)] if file.size > record.size else [])

@@ -33,6 +33,7 @@ from storage.delta.scrubbing import Change, file_rows, rewriting
 from storage.delta.statistics import TableStatistics
 from storage.delta.task_writer import write_made_rows
 from storage.delta.time_travel import frame_at
+from storage.delta.up_to_date import bring_up_to_date
 from storage.engines.arrow import spark_schema
 from storage.engines.plain_paths import engine_uri
 from storage.errors import Damaged, Overtaken, StorageError, damaged, engine_failures, storing
@@ -350,7 +351,7 @@ class ChangelogTable:
         if table is not None and self._writer:
             with storing(self.uri):
                 known = table.version()
-                table.update_incremental()
+                bring_up_to_date(table, self.uri)
             if table.version() != known:
                 raise Overtaken(self.uri)
 
@@ -369,7 +370,7 @@ class ChangelogTable:
             if self._writer and (landed > 1 or (landed == 1 and not (by_engine and self._is_own(now)))):
                 raise Overtaken(self.uri) from problem
             raise
-        table.update_incremental()
+        bring_up_to_date(table, self.uri)
         landed = table.version() - before
         if self._writer and (landed > 1 or (landed == 1 and by_engine and self._is_foreign(table))):
             raise Overtaken(self.uri)
@@ -433,7 +434,7 @@ class ChangelogTable:
         if table is not None:
             with storing(self.uri):
                 durable.step(f"vacuum:{self.label}", lambda: table.vacuum(dry_run=False))
-                table.update_incremental()
+                bring_up_to_date(table, self.uri)
 
     # -- scrubbing
 
@@ -467,7 +468,7 @@ class ChangelogTable:
         if table is None:
             return False
         with storing(self.uri):
-            table.update_incremental()  # a write that failed may have landed
+            bring_up_to_date(table, self.uri)  # a write that failed may have landed
             if table.version() == (version or 0):
                 return False
             if self._same_as(table, version or 0):
@@ -500,7 +501,7 @@ class ChangelogTable:
         with storing(self.uri):
             if self._opened is not None:
                 if not self._fixed:
-                    self._opened.update_incremental()
+                    bring_up_to_date(self._opened, self.uri)
                 return self._opened
             try:
                 self._opened = DeltaTable(self.uri, version=self._pinned)

@@ -185,12 +185,73 @@ def _candidates(query: FileQuery, places: Places) -> Iterator[FileStat | None]:
         yield from (_named(path, places) for path in query.paths)
     elif query.glob is not None and is_object(query.glob):
         yield from _objects(query.glob, places)
-    elif query.glob is not None:
-        top = "/" if query.glob.startswith("/") else root
-        yield from (_stat(top + name, root, linked=linked) for name, linked in _globbed(query.glob.lstrip("/"), top))
-    elif query.regex is not None:
-        search = pattern_of(query.regex).search
-        yield from (_stat(root + name, root, linked=linked) for name, linked in _below(root, "", recursive=query.recursive) if search(_utf8(name)))
+    elif query.glob is not None or query.regex is not None:
+        listing = _Listing.of(query, root)
+        yield from (_stat(listing.top + name, root, linked=linked) for name, linked in listing.names())
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Which files of this machine `discover` may return, by their real paths and without hard links. No file is asked for its facts.
+
+    Attributes:
+        folder: The folder that is searched; None where there is none.
+        links: Whether there may be links that lead elsewhere.
+    """
+
+    folder: Path | None
+    links: bool = False
+
+    @classmethod
+    def of(cls, query: FileQuery, base: Path | Places) -> Reach:
+        """The reach of a query.
+
+        Raises:
+            PathRefused: a pattern is invalid
+            OSError: a folder cannot be read
+        """
+        if query.path is not None or query.paths is not None:
+            return cls(None, links=True)
+        if query.glob is not None and is_object(query.glob):
+            return cls(None)
+        listing = _Listing.of(query, _slashed((base.folder if isinstance(base, Places) else base).resolve()))
+        folder = Path(listing.top + listing.folder)
+        return cls(folder if folder.exists() else None, listing.has_links())
+
+    def may_have(self, path: Path) -> bool:
+        """Whether it may have the file with a real path. Letter case hides none."""
+        return self.links or (self.folder is not None and any(map(self.folder.samefile, path.parents)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """The search of a glob or of a regular expression: what fits below `folder`, which is relative to `top`. `top` ends with a slash."""
+
+    top: str
+    folder: str
+    recursive: bool
+    fits: Callable[[str], object]
+
+    @classmethod
+    def of(cls, query: FileQuery, root: str) -> _Listing:
+        """The search of a query. `root`: the base folder, with a slash at its end."""
+        if query.glob is None:
+            search = pattern_of(query.regex or "").search
+            return cls(root, "", query.recursive, lambda name: search(_utf8(name)))
+        *folders, last = query.glob.lstrip("/").split("/")
+        steps = [*(step for step in folders if step not in ("", ".")), *([last] if last != "." else [])]
+        plain = [step for step, _ in zip(steps[:-1], _until_special(steps), strict=False)]
+        deep = len(steps) > len(plain) + 1 or "**" in steps[-1]
+        return cls("/" if query.glob.startswith("/") else root, "/".join(plain), deep, _matcher(["/".join(steps)]))
+
+    def names(self) -> Iterator[tuple[str, bool]]:
+        """What fits, relative to `top`, and whether each is a link. Only the folder before the first special character of a glob is read."""
+        fits = self.fits
+        return (found for found in _below(self.top, self.folder, recursive=self.recursive) if fits(found[0]))
+
+    def has_links(self) -> bool:
+        """Whether something that fits is a link."""
+        return any(linked and self.fits(name) for name, linked in _below(self.top, self.folder, recursive=self.recursive))
 
 
 def _objects(pattern: str, places: Places) -> Iterator[FileStat]:
@@ -266,7 +327,7 @@ def _refuse_ways_out(files: Iterable[FileStat], root: Path) -> None:
 def _refuse_other_names(files: Iterable[FileStat]) -> None:
     """Raise InputError for a file whose name is not UTF-8: neither the ledger nor a column of a table can hold it."""
     for file in files:
-        if (shown := file.name.encode("utf-8", "backslashreplace").decode()) != file.name:
+        if not file.name.isascii() and (shown := file.name.encode("utf-8", "backslashreplace").decode()) != file.name:
             raise InputError(shown, "the file's name is not UTF-8: rename it, or leave it out by `exclude`, with `?` for each such byte")
 
 
@@ -290,8 +351,9 @@ def _nanoseconds(instant: datetime | None, otherwise: float) -> float:
 
 def path_matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
     """A function that returns whether a path, or its last step, matches one of the globs. Raises PathRefused for an invalid glob."""
-    fits = _matcher(patterns)
-    return lambda path: bool(fits(path) or fits(path.rpartition("/")[2]))
+    known = tuple(patterns)
+    fits = _matcher(known)
+    return (lambda path: bool(fits(path) or fits(path.rpartition("/")[2]))) if known else lambda _: False
 
 
 def _ordered(query: FileQuery, files: list[FileStat]) -> list[FileStat]:
@@ -351,17 +413,6 @@ def _below(root: str, folder: str, *, recursive: bool) -> Iterator[tuple[str, bo
             yield name, entry.is_symlink()
 
 
-def _globbed(pattern: str, root: str) -> Iterator[tuple[str, bool]]:
-    """The names that a glob matches, and whether each is a link. Only the folder before the first special character is read."""
-    *folders, last = pattern.split("/")
-    steps = [*(step for step in folders if step not in ("", ".")), *([last] if last != "." else [])]
-    plain = [step for step, _ in zip(steps[:-1], _until_special(steps), strict=False)]
-    folder = "/".join(plain)
-    match = _matcher(["/".join(steps)])
-    deep = len(steps) > len(plain) + 1 or "**" in steps[-1]
-    return (found for found in _below(root, folder, recursive=deep) if match(found[0]))
-
-
 def _until_special(steps: Sequence[str]) -> Iterator[str]:
     for step in steps:
         if re.search(r"[*?\[]", step):
@@ -381,6 +432,10 @@ def _matcher(patterns: Iterable[str]) -> Callable[[str], object]:
             length += len(pattern)
             groups.setdefault(length // _TOGETHER, []).append(pattern)
     tests += map(_together, groups.values())
+
+    if len(tests) == 1:
+        only = tests[0]
+        return lambda name: only(_utf8(name))
 
     def match(name: str) -> bool:
         text = _utf8(name)

@@ -17,18 +17,24 @@ from urllib.parse import unquote
 import orjson
 
 from storage import durable
+from storage.delta.old_versions import oldest_kept
 from storage.delta.scan import add_actions
+from storage.delta.scrubbing import LOG
 from storage.errors import Damaged, StorageError, storing
 from storage.files.discovery import content_hash
 from storage.lazy_deltalake import deltalake
 from storage.state.entry import Entry, verify_chain
 from storage.state.ledger import Ledger, ledger_ways_out
 from storage.state.location import State
+from storage.stores.folders import folder_at
 
 __all__ = ["Fault", "anchor_ledger", "check_content", "check_ledger_end", "check_ledger_files", "check_tables", "require_ledger", "seal_tables", "seal_whole"]
 
 HASHED_BYTES = 64 << 20
 """Bytes of data files that a run hashes, small files first. It checks only the sizes of other files."""
+
+MISSING = "is missing"
+"""What is wrong with a file that is not there."""
 
 Seals = dict[str, list[Any]]
 """Size and hash by file name inside the table."""
@@ -68,7 +74,7 @@ def seals_between(table: Path, before: int | None, now: int) -> Seals:
     found: Seals = {}
     for version in range(0 if before is None else before + 1, now + 1):
         for log in _log_files(table, version):
-            found[f"_delta_log/{log.name}"] = _seal_of(log)
+            found[f"{LOG}{log.name}"] = _seal_of(log)
             if log.suffix == ".json":
                 found |= {name: _seal_of(table / name) for name in _added(log) if (table / name).exists()}
     return found
@@ -93,7 +99,7 @@ def seal_whole(state: State, now: Mapping[str, int]) -> dict[str, Seals]:
     found: dict[str, Seals] = {}
     for path, version in now.items():
         table = Path(state.table(path))
-        names = [*sorted(_live_files(table, version)), *(f"_delta_log/{log.name}" for log in _log_files(table, version))]
+        names = [*sorted(_live_files(table, version)), *(f"{LOG}{log.name}" for log in _log_files(table, version))]
         found[path] = {name: _seal_of(table / name) for name in names}
     durable.sync(Path(state.table(path)) / name for path, seals in found.items() for name in seals)
     return found
@@ -114,8 +120,10 @@ def check_tables(state: State, entries: Iterable[Entry]) -> Iterator[Fault]:
 
 
 def _check_table(table: Path, path: str, version: int, sealed: Mapping[str, tuple[int, list[Any]]], epoch: int) -> Iterator[Fault]:
-    """Yield the faults of a table. Compares bytes first; a table with changed files is not opened."""
-    changed = [Fault(path, of, f"{name} {detail}") for name, (of, seal) in sealed.items() if (detail := _difference(table / name, seal))]
+    """Yield the faults of a table. Compares bytes first; a table with changed files is not opened. The log of old versions may have been removed."""
+    first = f"{LOG}{oldest_kept(folder_at(str(table)), version):020}"
+    wrong = ((name, of, _difference(table / name, seal)) for name, (of, seal) in sealed.items())
+    changed = [Fault(path, of, f"{name} {detail}") for name, of, detail in wrong if detail and not (detail == MISSING and name < first)]
     if changed:
         yield from changed
         return
@@ -159,7 +167,7 @@ def _difference(file: Path, seal: list[Any]) -> str:
     try:
         size = file.stat().st_size
     except OSError:
-        return "is missing" if file.suffix == ".json" else ""
+        return MISSING if file.suffix == ".json" else ""
     if size != seal[0]:
         return f"has {size} bytes, not {seal[0]}"
     return "" if content_hash(file) == seal[1] else "does not have the content that was written"
@@ -210,9 +218,8 @@ def anchor_ledger(state: State, ledger: Ledger, head: Entry, live: Mapping[str, 
 
 def _needed(seals: Seals, live: Collection[str]) -> Seals:
     """Return the seals of the files that a reader needs: live data files, and the log from the last checkpoint on."""
-    log = "_delta_log/"
-    first = max((name.split(".")[0] for name in seals if name.startswith(log) and name.endswith(".checkpoint.parquet")), default="")
-    return {name: seal for name, seal in seals.items() if (name.split(".")[0] >= first if name.startswith(log) else name in live)}
+    first = max((name.split(".")[0] for name in seals if name.startswith(LOG) and name.endswith(".checkpoint.parquet")), default="")
+    return {name: seal for name, seal in seals.items() if (name.split(".")[0] >= first if name.startswith(LOG) else name in live)}
 
 
 def _write(target: Path, text: bytes) -> None:

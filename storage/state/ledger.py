@@ -15,6 +15,7 @@ from storage import durable
 from storage.delta.columns import declared, new_fields
 from storage.delta.maintenance import MANY_FILES, PROPERTIES
 from storage.delta.scan import Within, add_actions, values
+from storage.delta.up_to_date import bring_up_to_date
 from storage.engines.machine import require_for_tables
 from storage.errors import LedgerMoved, StorageError, storing
 from storage.lazy_deltalake import deltalake
@@ -179,7 +180,7 @@ class Ledger:
         if self._opened is None:
             self._opened = deltalake.DeltaTable(self.uri)
         else:
-            self._opened.update_incremental()
+            bring_up_to_date(self._opened, self.uri)
         return self._opened
 
     def _created(self) -> DeltaTable:

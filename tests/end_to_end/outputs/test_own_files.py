@@ -156,7 +156,16 @@ def test_only_commands_that_write_and_check_look_for_inputs(folder: Folder, word
     assert folder.text("data/f.csv") == INPUT
 
 
-def test_a_run_compares_its_targets_with_the_inputs_once(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("link", "to", "place"), [("alias.csv", "data/f.csv", "alias.csv"), ("data/g.csv", "../kept.csv", "kept.csv"), ("there", "data", "there/f.csv")])
+def test_links_hide_no_input(folder: Folder, link: str, to: str, place: str) -> None:
+    folder.write("kept.csv", INPUT)
+    (folder.path / link).symlink_to(to)
+    laid(folder, f"path: {place}, if_exists: overwrite")
+    with pytest.raises(PipelineErrors, match=f"'{place}' is read by source 's'"):
+        folder.load().check()
+
+
+def test_inputs_are_looked_up_once_and_only_where_a_target_may_be_one(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     laid(folder)
     assert folder.run().rejected == 1
     looked = list[str]()
@@ -168,4 +177,9 @@ def test_a_run_compares_its_targets_with_the_inputs_once(folder: Folder, monkeyp
     monkeypatch.setattr("errata.plan.own_files.discovered", counted)
     folder.write("data/f.csv", INPUT + "3,y\n")
     assert folder.run().rejected == 2
+    assert looked == []
+    for name in ("o.csv", "rejected.csv"):
+        (folder.path / f"{name}.copy").hardlink_to(folder.path / name)
+    folder.write("data/f.csv", INPUT + "3,y\n4,z\n")
+    assert folder.run().rejected == 3
     assert looked == ["s"]
