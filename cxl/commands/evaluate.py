@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import click
 
 from cxl.commands import batch
 from cxl.commands.json_records import inferred_type, json_value, typed_record
-from cxl.commands.terminal import answer, common_options, engine_failed, note, read_text, show
+from cxl.commands.terminal import answer, common_options, engine_failed, note, read_text, show, trace
 from cxl.compiler import compile_for
 from cxl.diagnostics.diagnostics import CxlErrors, Diagnostic
 from cxl.diagnostics.source import TextOrigin
@@ -77,7 +78,7 @@ def _answer(program: Program, values: Mapping[str, Any], file: str, backend: str
         (found,) = batch.spark_answers([(program, [values])], engine, file)
         return found if isinstance(found, Unanswered) else found[0]
     try:
-        return Runner(program).run(typed_record(values, program.schema), eval_context(file))
+        return Runner(program).run(typed_record(values, program.schema), replace(eval_context(file), trace=trace))
     except CxlFailure as failure:
         return failure
 

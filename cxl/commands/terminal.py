@@ -12,14 +12,15 @@ from cxl.diagnostics.diagnostics import Diagnostic, render_all
 from cxl.runtime.cases import Unanswered
 
 _QUIET = "cxl.quiet"
+_VERBOSE = "cxl.verbose"
 _STEERING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 """Characters that JSON does not escape: DEL, control characters beyond ASCII, marks of the writing direction."""
 
 
 def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that every command takes. `cxl` prints no colours, and nothing more with --verbose."""
+    """Add the options that every command takes. `cxl` prints no colours, and with --verbose what programs log at the levels debug and trace too."""
     command = click.option("--no-color", is_flag=True, expose_value=False, envvar=_variables("NO_COLOR"), help="Plain text, which it is anyway.")(command)
-    command = click.option("--verbose", "-v", count=True, expose_value=False, envvar=_variables("VERBOSE"), help="Accepted as by errata; cxl has nothing more to print.")(command)
+    command = click.option("--verbose", "-v", count=True, expose_value=False, callback=_speak, envvar=_variables("VERBOSE"), help="Print more: eval prints traces of the levels debug and trace too.")(command)
     return click.option("--quiet", "-q", is_flag=True, expose_value=False, callback=_silence, envvar=_variables("QUIET"), help="No notes; errors and warnings are still printed.")(command)
 
 
@@ -29,6 +30,18 @@ def _variables(name: str) -> list[str]:
 
 def _silence(context: click.Context, option: click.Parameter, quiet: bool) -> None:
     context.meta[_QUIET] = quiet
+
+
+def _speak(context: click.Context, option: click.Parameter, verbose: int) -> None:
+    context.meta[_VERBOSE] = verbose
+
+
+def trace(level: str, text: str) -> None:
+    """Print what a program traces to standard error: warnings and errors also with --quiet, the levels debug and trace with --verbose."""
+    meta = click.get_current_context().meta
+    hidden = {"info": meta.get(_QUIET), "debug": not meta.get(_VERBOSE), "trace": not meta.get(_VERBOSE)}
+    if not hidden.get(level):
+        click.echo(f"{level}: {text}", err=True)
 
 
 def note(text: str, *, err: bool = False) -> None:

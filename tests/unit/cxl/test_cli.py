@@ -85,6 +85,14 @@ def test_fan_out_is_an_array_and_a_dropped_record_is_empty(cxl):
     assert "filtered" in err
 
 
+def test_traces_go_to_standard_error(cxl):
+    program = ("-e", 'trace "a"', "-e", "trace debug 1 + 1", "-e", 'trace info "b"', "-e", 'trace warn if v > 1 then "c"', "-e", "emit x = v", "--field", "v=2")
+    out = '{\n  "x": 2\n}\n'
+    assert cxl("eval", *program) == (0, out, "info: b\nwarn: c\n")
+    assert cxl("eval", "-v", *program) == (0, out, "trace: a\ndebug: 2\ninfo: b\nwarn: c\n")
+    assert cxl("eval", "-q", *program) == (0, out, "warn: c\n")
+
+
 def test_a_program_comes_from_a_file_or_from_standard_input(cxl, tmp_path):
     (tmp_path / "p.cxl").write_text("\ufeffemit x = amount * 2\r\nemit f = $pipeline.source_file", "utf-8")
     assert json.loads(cxl("eval", "p.cxl", "--field", "amount=2")[1]) == {"x": 4, "f": "p.cxl"}
