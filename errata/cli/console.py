@@ -145,7 +145,8 @@ class Console:
                 self.note(line)
             self.note(ops_styled(summary(result), on=self.color))
             if result.rejected:
-                self.note("errata dlq lists the rejected records and what can be done about them.")
+                held = f"; {escaped(result.dlq_file)} holds them" if result.dlq_file else ""
+                self.note(f"errata dlq lists the rejected records and what can be done about them{held}.")
         else:
             if result.message:
                 self.failure(result.message)

@@ -102,6 +102,7 @@ class RunResult:
         rejected: How many rejected records there are now, without the waived ones.
         waived: How many rejected records are waived.
         outputs: The path of each output. An output in parts has the path from which the names of its parts are made.
+        dlq_file: The file of the dead letter queue, as the pipeline names it; None where none is written.
         message: Why a run with exit code 3 or 4 stopped, why the run would stop after a dry one that ends with 0, or which records a trial of a correction would reject.
         preview: The text of a preview that goes to standard output.
         committed: Whether the run committed an epoch.
@@ -117,6 +118,7 @@ class RunResult:
     rejected: int = 0
     waived: int = 0
     outputs: Mapping[str, Place] = field(default_factory=dict)
+    dlq_file: str | None = None
     seconds: float = 0.0
     message: str = ""
     preview: str = ""
