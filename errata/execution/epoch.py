@@ -59,6 +59,7 @@ class Epoch:
         erased: The values of an erasure that ends with this epoch, which a search looks for.
         scrubbed: By node the epochs whose op rows an erasure changed.
         committed: The entry that was committed.
+        ledger_began: The version of the ledger's table at the begin.
     """
 
     pipeline: LoadedPipeline
@@ -78,9 +79,11 @@ class Epoch:
     scrubbed: Mapping[str, Collection[int]] = field(default_factory=dict)
     committed: Entry | None = None
     tables: Tables = field(init=False)
+    ledger_began: int = field(init=False)
 
     def __post_init__(self) -> None:
         """Open the tables, which this epoch alone writes."""
+        self.ledger_began = 0 if self.head is None else self.ledger.version()
         self.tables = Tables(self.state.root, self.plan, writer=self.execution_id)
 
     @classmethod
@@ -115,6 +118,7 @@ class Epoch:
                     epoch.head, epoch.replaced = None, epoch.head
                 yield epoch
                 epoch.end_erasure()
+                epoch.remove_old_versions()
         except (Overtaken, LedgerMoved) as error:
             raise Busy("another run took this pipeline over", again=True) from error
         except EngineUnavailable as error:
@@ -177,10 +181,10 @@ class Epoch:
             yield
 
     def undo(self) -> None:
-        """Take back the staged files, and the rows where the claim is still held."""
+        """Take back the staged files, and the rows where the claim is still held. Rows that were committed stay."""
         self.staged.discard()
         try:
-            if self.claim.held:
+            if self.claim.held and self.committed is None:
                 self.restore()
         except StorageError as error:  # the failure that ended the run is reported; the next run repairs
             self.warn(f"the next run has to take back what this one wrote: {error}")
@@ -221,17 +225,21 @@ class Epoch:
         anchor_ledger(self.state, self.ledger, committed, {path: table.data_files() for path, table in changed.items()})
         if self.ledger.compact_if_fragmented():
             anchor_ledger(self.state, self.ledger, committed, {})
-        self._remove_old_versions(known, committed)
         return committed
 
-    def _remove_old_versions(self, before: Mapping[str, int], committed: Entry) -> None:
-        """Remove old versions of the tables that were written. What cannot be removed stays, with a warning."""
-        ledger = self.ledger.version()
-        grown = {path: (before.get(path, 0), version) for path, version in committed.tables.items()} | {"ledger": (ledger - 1, ledger)}
-        for path, (last, version) in grown.items():
+    def remove_old_versions(self) -> None:
+        """Remove old versions of the tables that the committed epoch wrote; its outputs are published by then. What cannot be removed stays, with a warning.
+
+        Only of a local state: a store lists a log from the last checkpoint on, and old versions cost nothing there but space.
+        """
+        if self.committed is None or not self.state.local:
+            return
+        known = self.prior.tables if self.prior else {}
+        grown = {path: (known.get(path, 0), version) for path, version in self.committed.tables.items()} | {"ledger": (self.ledger_began, self.ledger.version())}
+        for path, (before, version) in grown.items():
             place = self.state.table(path)
             try:
-                remove_old_versions(folder_at(place, self.state.connection), place, last, version, path)
+                remove_old_versions(folder_at(place), place, before, version, path)
             except StorageError as error:
                 self.warn(f"old versions of {path} stay: {error}")
 

@@ -71,7 +71,7 @@ class ProtectedFiles:
         identity = _identity(path)
         if identity is None:
             return None
-        return self._files.get(identity) or (self._inputs.get(identity) if self._may_be_read(path) else None)
+        return self._files.get(identity) or (self._inputs.get(identity) if self.inputs and self._may_be_read(path) else None)
 
     def _may_be_read(self, path: Path) -> bool:
         """Whether a source may read what is at a path, under whatever name. To ask all its files for their facts takes longer the more there are."""
@@ -107,7 +107,7 @@ class ProtectedFiles:
     @cached_property
     def _inputs(self) -> dict[Identity, str]:
         """The files that sources read, with what to say of each."""
-        return dict(_read(self.plan)) if self.inputs else {}
+        return dict(_read(self.plan))
 
 
 def check_targets(own: ProtectedFiles, document: Document) -> Iterator[Diagnostic]:

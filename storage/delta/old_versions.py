@@ -1,4 +1,7 @@
-"""Old versions of a table: a reader may have opened one, and a run that fails goes back to the last committed one; to keep all would make each opening longer."""
+"""What only old versions of a table need is removed: to open a table takes longer the more versions its log has.
+
+Some old versions stay. Readers may have begun with one, and a run that fails goes back to the last committed one.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,10 @@ from storage.stores.folders import Folder
 __all__ = ["KEPT_VERSIONS", "oldest_kept", "remove_old_versions"]
 
 KEPT_VERSIONS: Final = 100
-"""The number of versions that stay readable, at least."""
+"""The number of versions that stay readable, at least. A version of Errata that keeps more has to expect that states lack older ones."""
 _STEP: Final = 50
 """The versions after which old ones are removed again: so a version pays for the removal of one."""
+_VERSION: Final = re.compile(r"_delta_log/(\d{20})\.")
 _CHECKPOINT: Final = re.compile(r"_delta_log/(\d{20})\.checkpoint\.parquet")
 
 
@@ -33,7 +37,7 @@ def remove_old_versions(folder: Folder, uri: str, before: int, version: int, lab
     if before // _STEP == version // _STEP:
         return
     oldest = oldest_kept(folder, version)
-    if oldest:
+    if any(int(name[1]) < oldest for name in map(_VERSION.match, folder.names(LOG)) if name is not None):
         purge(folder, uri, oldest, label)
 
 

@@ -17,6 +17,7 @@ from changelog.columns import EPOCH, ERROR, OP
 from changelog.lazy_imports import pa, pc
 from storage import durable
 from storage.delta.data_files import DataFile, TableFiles, removed
+from storage.errors import StorageError, storing
 from storage.lazy_deltalake import deltalake
 from storage.stores.folders import Folder
 
@@ -91,7 +92,8 @@ def _stats(rows: pa.Table) -> str:
 def purge(folder: Folder, uri: str, base: int, label: str) -> int:
     """Remove what only versions of a table before `base` need: their data files, their log, their checkpoints. `base` has a checkpoint.
 
-    One durable step a file. Removing again goes on where an earlier attempt ended. Returns the number of removed files.
+    One durable step a file. Removing again goes on where an earlier attempt ended. Returns the number of removed files. Raises StorageError for a log that
+    cannot be read.
     """
     needed, gone = _needed(folder, uri, base), 0
     for name in list(folder.names()):
@@ -105,13 +107,20 @@ def purge(folder: Folder, uri: str, base: int, label: str) -> int:
 
 def _needed(folder: Folder, uri: str, base: int) -> set[str]:
     """The data files of version `base` and of all later ones."""
-    found = {_POINTER, *_files(deltalake.DeltaTable(uri, version=base))}
+    with storing(uri):
+        found = {_POINTER, *_files(deltalake.DeltaTable(uri, version=base))}
     for name in folder.names(LOG):
         version = _VERSION.match(name)
         if version is not None and name.endswith(".json") and int(version[1]) > base:
-            actions = (orjson.loads(line) for line in folder.read(name).splitlines() if line)
-            found |= {unquote(action["add"]["path"]) for action in actions if "add" in action}
+            found |= {unquote(action["add"]["path"]) for action in _actions(uri, name, folder.read(name)) if "add" in action}
     return found
+
+
+def _actions(uri: str, name: str, content: bytes) -> list[dict[str, Any]]:
+    try:
+        return [orjson.loads(line) for line in content.splitlines() if line]
+    except ValueError as problem:
+        raise StorageError(uri, f"{name} cannot be read: {problem}") from problem
 
 
 def _files(table: DeltaTable) -> set[str]:

@@ -149,7 +149,8 @@ def test_only_commands_that_write_and_check_look_for_inputs(folder: Folder, word
     assert folder.run().rejected == 1
     laid(folder, "path: data/f.csv, if_exists: overwrite", settings=", metrics: { prometheus: data/f.csv }")
     if code == 0:
-        monkeypatch.setattr("errata.plan.own_files.discovered", lambda node, plan: pytest.fail("the input files are looked up"))
+        for name in ("discovered", "reach_of"):
+            monkeypatch.setattr(f"errata.plan.own_files.{name}", lambda node, plan: pytest.fail("the input files are looked up"))
     ended, _, stderr = command(words[0], "pipeline.yaml", *words[1:])
     assert ended == code, stderr
     assert ("error[E349]: 'data/f.csv' is read by source 's'" in stderr) == bool(code)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 from deltalake import DeltaTable
 
 from errata.core.failures import Exit
+from storage.errors import StorageError
 from tests.support.pipelines import Folder, command
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ nodes:
   - { type: aggregate, name: a, input: s, config: { group_by: [], cxl: "emit total = sum(n)" } }
   - { type: output, name: o, input: a, config: { name: o, type: csv, path: o.csv } }
 """
-RUNS = 34
+RUNS = 26
 
 
 def corrected(folder: Folder, run: int) -> int:
@@ -74,3 +76,21 @@ def test_a_run_that_fails_goes_back(folder: Folder) -> None:
     total = corrected(folder, 1)
     folder.run()
     assert folder.text("o.csv") == f"total\n{total}\n"
+
+
+@pytest.mark.parametrize("problem", [KeyboardInterrupt(), StorageError("t", "no answer")])
+def test_what_ends_the_removal_ends_no_epoch(folder: Folder, problem: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = list[str]()
+
+    def fails(_folder: object, _uri: str, _base: int, label: str) -> int:
+        tried.append(label)
+        raise problem
+
+    for run in range(1, 14):
+        total = corrected(folder, run)
+        with monkeypatch.context() as patched, suppress(KeyboardInterrupt):
+            patched.setattr("storage.delta.old_versions.purge", fails)
+            folder.run()
+        assert folder.text("o.csv") == f"total\n{total}\n"
+        assert command("verify", "pipeline.yaml")[0] == 0
+    assert tried

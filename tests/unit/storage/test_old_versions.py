@@ -12,6 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from storage.delta.maintenance import PROPERTIES
 from storage.delta.old_versions import KEPT_VERSIONS, oldest_kept, remove_old_versions
 from storage.delta.scrubbing import LOG
+from storage.errors import StorageError
 from storage.stores.folders import folder_at
 
 VERSIONS = 170
@@ -58,4 +59,15 @@ def test_nothing_is_removed_in_between_or_of_few_versions(table: str, before: in
     folder = folder_at(table)
     known = list(folder.names())
     remove_old_versions(folder, table, before, version, "t")
+    assert list(folder.names()) == known
+
+
+@pytest.mark.parametrize(("after", "ending"), [(1, "json"), (0, "checkpoint.parquet")])
+def test_a_log_that_cannot_be_read_is_an_error_and_nothing_is_removed(table: str, after: int, ending: str) -> None:
+    folder = folder_at(table)
+    file = Path(table) / "_delta_log" / f"{oldest_kept(folder, LAST) + after:020}.{ending}"
+    file.write_bytes(file.read_bytes()[:-9])
+    known = list(folder.names())
+    with pytest.raises(StorageError):
+        remove_old_versions(folder, table, LAST - 50, LAST, "t")
     assert list(folder.names()) == known
