@@ -76,7 +76,7 @@ class CsvReader(Reader[CsvReadOptions]):
         if not self.options.cuttable or not ends_a_line(data, start):
             return None
         header = header_of(self.options, data, name)
-        return Range(start, len(data), first_row, header.text) if start >= header.end and header.text else None
+        return Range(start, len(data), first_row, header.head) if start >= header.end and header.head else None
 
     @override
     def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:

@@ -21,13 +21,15 @@ class Header:
     Args:
         names: the names of the columns
         end: the byte after the header, its line end not included
-        text: the text of the first record (UTF-8), from which `names_in` makes the names again
+        text: the text of the first record (UTF-8)
+        head: a record (UTF-8) from which `names_in` makes the names again: the first one, or of a file without names any with as many cells
         line: the line of the header
     """
 
     names: tuple[str, ...]
     end: int
     text: bytes
+    head: bytes
     line: int = 1
 
 
@@ -59,14 +61,14 @@ def header_of(options: CsvReadOptions, data: Buffer, name: str) -> Header:
     found = names_in(options, text)
     limits.check_columns(found, name, line=line)
     if not options.has_header:
-        return Header(found, at, text)
+        return Header(found, at, text, _cells(options, width))
     if not text.strip(options.delimiter.encode() + options.quote_char.encode() + b" \t\r\n"):
         raise InputError(name, "the header row is empty" if text else "the header row is missing: the file is empty", line=line)
-    return Header(found, end, text, line)
+    return Header(found, end, text, text, line)
 
 
 def names_in(options: CsvReadOptions, record: bytes) -> tuple[str, ...]:
-    """Column names from the text (UTF-8) of a file's first record. A column without a name is called by its place."""
+    """Column names from a file's first record (UTF-8), or without a header from any as long. A column without a name is called by its place."""
     width = _width(options, record)
     places = {str(index): index for index in range(width)}
     table = parse_cells(options, record, width, places) if options.has_header else None
@@ -74,6 +76,12 @@ def names_in(options: CsvReadOptions, record: bytes) -> tuple[str, ...]:
         return tuple(f"col_{index}" for index in range(width))
     names = [table.column(place)[0].as_py() for place in places]
     return tuple(name or f"col_{index}" for index, name in enumerate(names))
+
+
+def _cells(options: CsvReadOptions, width: int) -> bytes:
+    """A record of some cells (UTF-8). Records are read in the same way whatever the first one holds, so that another first record changes no other."""
+    cell = next(one for one in "abc" if one not in (options.delimiter, options.quote_char))
+    return options.delimiter.join([cell] * width).encode()
 
 
 def _width(options: CsvReadOptions, record: bytes) -> int:

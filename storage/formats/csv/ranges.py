@@ -169,7 +169,7 @@ def scan_records(options: CsvReadOptions, data: Buffer, name: str, look: Callabl
     def plain(bound: Bound) -> T:
         return look(_LineStarts(view, *bound, begins=bound[0] == header.end))
 
-    return Scanned(header.text, header.end, _Scan(data, header.end, dialect, name, plain, quoted).pieces(CHUNK_BYTES // 2))
+    return Scanned(header.head, header.end, _Scan(data, header.end, dialect, name, plain, quoted).pieces(CHUNK_BYTES // 2))
 
 
 def starts_within(options: CsvReadOptions, data: Buffer, start: int, end: int) -> Positions:
@@ -224,4 +224,4 @@ def _joined(pieces: Sequence[_Piece], header: Header, size: int, *, has_header: 
             rows.append(1 + seen + piece.first_ends - has_header)
         seen += piece.ended
     ends = [*starts[1:], size]
-    return [Range(start, end, row, header.text) for start, end, row in zip(starts, ends, rows, strict=True) if end > start]
+    return [Range(start, end, row, header.head) for start, end, row in zip(starts, ends, rows, strict=True) if end > start]
