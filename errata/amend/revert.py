@@ -21,7 +21,6 @@ from operators.source.file_changes import FileRecord
 from operators.source.node import SourceNode
 from operators.source.schema_changes import Redeclared, restated
 from storage.state.entry import Entry
-from storage.state.ledger import Ledger
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -98,7 +97,7 @@ class Revert(Change):
 
 def revert_to(pipeline: LoadedPipeline, epoch: int) -> Revert:
     """The change that goes back to an epoch. Raises Usage for an epoch that cannot be read."""
-    entries = {entry.epoch: entry for entry in Ledger(pipeline.state.ledger).entries()}
+    entries = {entry.epoch: entry for entry in pipeline.open_ledger().entries()}
     last = max(entries, default=0)
     if epoch > last:
         raise Usage(f"there is no epoch {epoch}; the last one is {last}")

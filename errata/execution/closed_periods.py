@@ -105,7 +105,7 @@ def _require_allowed(run: RunState, node: Node, output: Output, *, full_refresh:
 def _books(run: RunState, node: Node) -> bool:
     """Whether a run books rows of an output."""
     delta = run.net_delta(node)
-    return delta is not None and bool(accepted(delta.as_frame()).where(column(KIND).isNotNull() & is_positive(F.col("_op"))).limit(1).count())
+    return delta is not None and bool(accepted(delta).as_frame().where(column(KIND).isNotNull() & is_positive(F.col("_op"))).limit(1).count())
 
 
 def _takes_published(run: RunState, node: Node, output: Output, leaving: Leaving) -> bool:
@@ -143,7 +143,7 @@ def _booked(run: RunState, node: Node, output: Output) -> int:
     if delta is None:
         return 0
     assert output.closed is not None  # the caller looked
-    rows = accepted(delta.as_frame()).where(column(KIND).isNotNull())
+    rows = accepted(delta).as_frame().where(column(KIND).isNotNull())
     fallen = _of_closed(run, node, output.closed, rows.where(is_positive(F.col("_op"))))
     if fallen.limit(1).count():
         message = f"output '{node.name}': 'into' of closed names a closed period"
@@ -169,7 +169,7 @@ def _changed(run: RunState, node: Node, closed: Program) -> DataFrame | None:
     delta = run.net_delta(node)
     if delta is None:
         return None
-    rows = accepted(delta.as_frame())
+    rows = accepted(delta).as_frame()
     return of_keys(rows, _of_closed(run, node, closed, rows).select("_key").distinct(), "_key")
 
 

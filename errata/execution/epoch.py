@@ -103,7 +103,8 @@ class Epoch:
         name = options.execution_id or uuid7(started)
         try:
             with durable.numbered_run(), _claimed(pipeline.state, options, name) as held, durable.guarding(held.require), _Alone(held):
-                taken_over, ledger = held.leased and held.taken_from is not None, pipeline.ledger
+                taken_over = held.leased and held.taken_from is not None
+                ledger = pipeline.open_ledger()
                 if taken_over:
                     ledger.fence(name)
                 known = protected or ProtectedFiles(pipeline.plan, pipeline.state)

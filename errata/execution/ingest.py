@@ -275,7 +275,7 @@ def _with_lists(run: RunState, node: Node, records: Sequence[FileRecord], made: 
     lists = {**{record.label: before[record.label] for record in records if record.label in before}, **fresh}
     if fresh:
         write_lists(run.tables.state(node.name), lists, run.epoch)
-    return tuple(record if record.listed == (record.label in lists) else replace(record, listed=not record.listed) for record in records)
+    return tuple(record.in_lists(record.label in lists) for record in records)
 
 
 def _read(intake: IngestRequest) -> IngestResult:

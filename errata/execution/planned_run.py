@@ -114,7 +114,8 @@ class PlannedRun:
             exit_code=2 if tally.open else 0, epoch=entry.epoch, counts=Counts({name: ops for name, ops in counts.items() if ops}),
             per_source_rollback_cursors={name: one["cursor"] for name, one in entry.sources.items() if one["cursor"]},
             rejected=tally.open, waived=tally.waived, outputs=self._targets.paths_after(epoch.plan, entry),
-            dlq_file=next((one["path"] for one in entry.nodes.get("dlq", {}).get("files", ())), None), seconds=monotonic() - epoch.began, started=epoch.started, execution_id=epoch.execution_id, committed=committed, expectations=expected, output_changes=tuple(self._changes(counts, entry.counters.get("booked", {}) if committed else {})),
+            dlq_file=next((one["path"] for one in entry.nodes.get("dlq", {}).get("files", ())), None), seconds=monotonic() - epoch.began,
+            started=epoch.started, execution_id=epoch.execution_id, committed=committed, expectations=expected, output_changes=tuple(self._changes(counts, entry.counters.get("booked", {}) if committed else {})),
         )  # fmt: skip
 
     def _tell_of_expectations(self, entry: Entry) -> dict[str, int]:

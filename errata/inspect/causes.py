@@ -105,7 +105,7 @@ class CauseWalk:
         name, port = node.inputs[index]
         above = self.plan[name]
         rows = self.walk.tables.rows(self.engine, above, self.walk.values, epochs=epochs)
-        return accepted(qualify_input(visible_rows(rows, above, port, node), node, index).as_frame())
+        return accepted(qualify_input(visible_rows(rows, above, port, node), node, index)).as_frame()
 
     def _frame(self, marks: pl.DataFrame) -> DataFrame:
         schema = pa.schema([(ASKER, pa.binary()), ("_epoch", pa.int64()), ("_key", pa.binary())])

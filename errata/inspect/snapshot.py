@@ -148,15 +148,15 @@ class Snapshot:
 
     def _rows(self, node: CommittedNode, epochs: tuple[int, int]) -> DataFrame:
         if node.persisted:
-            return accepted(stored_rows(self.engine, self.table(node), epochs).as_frame())
+            return accepted(stored_rows(self.engine, self.table(node), epochs)).as_frame()
         tables, planned, values = self._derived(node, epochs[0])
-        return accepted(tables.rows(self.engine, planned, values, epochs=epochs).as_frame())
+        return accepted(tables.rows(self.engine, planned, values, epochs=epochs)).as_frame()
 
     def _live(self, node: CommittedNode, at: int) -> DataFrame:
         if node.persisted:
-            return accepted(folded(self.engine, self.table(node), at).as_frame())
+            return accepted(folded(self.engine, self.table(node), at)).as_frame()
         tables, planned, values = self._derived(node, at + 1 if at else self.last + 1)  # nothing stands at epoch 0, whatever the logic
-        return accepted(tables.live(self.engine, planned, values, at=at).as_frame())
+        return accepted(tables.live(self.engine, planned, values, at=at)).as_frame()
 
     def live_rows(self, node: CommittedNode, *, rejects: bool = False) -> DataFrame:
         """The live rows of a node as they are kept, rejects among them or not."""

@@ -21,7 +21,6 @@ from storage.delta.changelog_table import ChangelogTable
 from storage.errors import StorageError, engine_failures, first_line
 from storage.state.entry import Entry, verify_chain
 from storage.state.integrity import check_ledger_end, check_ledger_files, check_tables
-from storage.state.ledger import Ledger
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,7 +46,7 @@ def _entries(pipeline: LoadedPipeline) -> tuple[list[Entry], list[Row]]:
     if broken:
         return [], broken
     try:
-        entries = Ledger(pipeline.state.ledger).entries(checked=False)
+        entries = pipeline.open_ledger().entries(checked=False)
     except UNREADABLE as problem:
         return [], [_answer("ledger", detail=f"the ledger cannot be read: {problem}")]
     return entries, [*_ledger_faults(pipeline, entries)]

@@ -34,7 +34,6 @@ from storage.delta.multisets import net
 from storage.delta.published_table import PublishedTable
 from storage.delta.scan import Within
 from storage.errors import StorageError
-from storage.state.ledger import Ledger
 from storage.values.text import plain_decimals
 
 MOST_BYTES = 512 << 20
@@ -129,7 +128,7 @@ class Writing:
     @cached_property
     def fields(self) -> Sequence[tuple[str, str]]:
         """The undeclared fields of the table: from the sources' present files, and for a table of op rows also from earlier epochs."""
-        entries = [] if self.context.head is None or self.options.mode != "changelog" else Ledger(self.context.state.ledger).entries()
+        entries = [] if self.context.head is None or self.options.mode != "changelog" else self.context.history()
         before = (pair for entry in entries for pair in undeclared(self.context.plan, self.node, files_before(entry)))
         return list(dict.fromkeys([*before, *self.now]))
 
@@ -153,7 +152,7 @@ class Writing:
     @cached_property
     def _made_by(self) -> Mapping[int, str]:
         """The run that made each epoch."""
-        return {entry.epoch: entry.execution_id for entry in Ledger(self.context.state.ledger).entries() if not entry.maintains}
+        return {entry.epoch: entry.execution_id for entry in self.context.history() if not entry.maintains}
 
     def _is_ours(self, mark: Mark) -> bool:
         return mark.pipeline == self.mark.pipeline and self._made_by.get(mark.epoch) == mark.execution_id
@@ -241,7 +240,7 @@ class Writing:
 
     def _epochs(self, since: int) -> Iterator[tuple[int, str, datetime]]:
         """The epochs behind one, with the runs that made them and when."""
-        entries = [] if self.context.head is None else Ledger(self.context.state.ledger).entries()
+        entries = [] if self.context.head is None else self.context.history()
         known = {entry.epoch: (entry.epoch, entry.execution_id, entry.started) for entry in entries if not entry.maintains}
         known[self.mark.epoch] = self.written
         return (known[epoch] for epoch in sorted(known) if epoch > since)

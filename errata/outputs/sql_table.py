@@ -158,7 +158,7 @@ class _Writing:
 
     @property
     def _frame(self) -> DataFrame:
-        return accepted(self.run.tables.live(self.run.engine, self.node, self.run.values).as_frame())
+        return accepted(self.run.tables.live(self.run.engine, self.node, self.run.values)).as_frame()
 
     def _has_new_keys(self, delta: Delta) -> bool:
         """Whether a change brings a primary key that its row did not have: else they are as unique as they were."""

@@ -68,15 +68,16 @@ class ProtectedFiles:
         return "lies in the pipeline's state" if below else None
 
     def _file_fault(self, path: Path) -> str | None:
-        identity = _identity(path)
-        if identity is None:
+        facts = _facts(path)
+        if facts is None:
             return None
-        return self._files.get(identity) or (self._inputs.get(identity) if self.inputs and self._may_be_read(path) else None)
+        identity = (facts.st_dev, facts.st_ino)
+        return self._files.get(identity) or (self._inputs.get(identity) if self.inputs and self._may_be_read(path, facts) else None)
 
-    def _may_be_read(self, path: Path) -> bool:
+    def _may_be_read(self, path: Path, facts: os.stat_result) -> bool:
         """Whether a source may read what is at a path, under whatever name. To ask all its files for their facts takes longer the more there are."""
         real = Path(os.path.realpath(path))
-        return path.stat().st_nlink > 1 or any(reach.may_have(real) for reach in self._reaches)
+        return facts.st_nlink > 1 or any(reach.may_have(real) for reach in self._reaches)
 
     @cached_property
     def _reaches(self) -> Sequence[Reach]:
@@ -199,8 +200,13 @@ def _objects(plan: Plan) -> Iterator[tuple[Node, _Reads]]:
 
 def _identity(path: Path) -> Identity | None:
     """The device and number of what is at a path, a link followed; None where nothing is."""
+    facts = _facts(path)
+    return None if facts is None else (facts.st_dev, facts.st_ino)
+
+
+def _facts(path: Path) -> os.stat_result | None:
+    """What the system knows of what is at a path, a link followed; None where nothing is."""
     try:
-        known = path.stat()
+        return path.stat()
     except (OSError, ValueError):
         return None
-    return known.st_dev, known.st_ino

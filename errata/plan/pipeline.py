@@ -42,18 +42,17 @@ class LoadedPipeline:
         reach_tables(self.plan, self.state)
         return self
 
-    @property
-    def ledger(self) -> Ledger:
-        """The ledger of the state, to be opened anew."""
+    def open_ledger(self) -> Ledger:
+        """The ledger of the state."""
         return Ledger(self.state.ledger)
 
     def head(self) -> Entry | None:
         """The ledger's last entry, None before the first run."""
-        return self.ledger.head()
+        return self.open_ledger().head()
 
     def prior(self, ledger: Ledger | None = None) -> Entry | None:
         """The last entry as the next run reads it: with what it has to know of restored nodes. `ledger`: the pipeline's, where it is open."""
-        known = ledger or self.ledger
+        known = ledger or self.open_ledger()
         return with_returned(known.head(), self.plan, known.entries)
 
     def protected_files(self) -> ProtectedFiles:

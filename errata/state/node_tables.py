@@ -297,9 +297,9 @@ def without_removed(states: Rows) -> Rows:
     return states.where(some_set([name for name in states.columns if name != "_key"]))
 
 
-def accepted(rows: DataFrame) -> DataFrame:
+def accepted(rows: Rows) -> Rows:
     """The rows that are no rejects."""
-    return rows.where(F.col("_error").isNull()) if "_error" in rows.columns else rows
+    return rows.where(is_null("_error")) if "_error" in rows.columns else rows
 
 
 def visible_rows(rows: Rows, node: Node, port: str | None, consumer: Node) -> Rows:

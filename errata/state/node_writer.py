@@ -11,11 +11,9 @@ from changelog.lazy_imports import F, pa, pl
 from changelog.ops import SYMBOLS, Op
 from changelog.rows import Rows, is_null, is_set
 from errata.plan.plan import Node
-from errata.state.node_tables import stored_rows
 from errata.state.run_state import NodeDelta, RunState
 from operators.core.delta import Delta
 from operators.core.row_type import SYSTEM
-from storage.delta.changelog_table import ChangelogTable
 
 Counts = tuple[dict[str, int], int, int]
 """Op rows of a delta by op (rejects left out), new rejects, rejects that are gone."""
@@ -69,11 +67,11 @@ class NodeWriter:
                 self.unsettled[node.name] = rows
             else:
                 changelog.append(rows.content, self.run.epoch)
-            return self._note(NodeDelta(node.name, rows, signed, rows.at_most, *count_ops(rows.as_table())))
+            return self._note(NodeDelta(node.name, rows, signed, rows.at_most, *self._counted(rows)))
         appended = changelog.append(rows.content, self.run.epoch)
         if not appended.rows:
             return self.keep_nothing(node)
-        stored = self._stored(changelog)
+        stored = self.run.epoch_rows(node)
         sound = None if stored.are_here else changelog.statistics.accepted_counts(self.run.epoch)
         ops, came, went = self._counted(stored) if sound is None else (_named(sound), 0, 0)
         return self._note(NodeDelta(node.name, stored, signed, appended.rows, ops, came, went, apart=None if came or went else apart))
@@ -103,7 +101,7 @@ class NodeWriter:
         self._write_settled(node.name)
         replaced = changelog.replace(delta.consolidated().as_frame(), self.run.epoch)
         forget()
-        stored = self._stored(changelog)
+        stored = self.run.epoch_rows(node)
         return self._note(NodeDelta(node.name, stored, delta.signed, replaced.rows, *(counts or self._counted(stored))))
 
     @contextmanager
@@ -127,10 +125,6 @@ class NodeWriter:
         if not changelog.exists():
             changelog.create()
         return self._note(NodeDelta(node.name, None, False, 0))
-
-    def _stored(self, changelog: ChangelogTable) -> Rows:
-        """The op rows of this epoch in a table: on the driver where they are few."""
-        return stored_rows(self.run.engine, changelog, (self.run.epoch, self.run.epoch)).without("_epoch")
 
     def _counted(self, rows: Rows) -> Counts:
         if rows.are_here:
@@ -168,7 +162,7 @@ class NodeWriter:
         changelog = self.run.tables.changelog(node)
         if not bad.are_here:
             changelog.append(bad.content, self.run.epoch)
-            _, came, went = self._counted(self._stored(changelog))
+            _, came, went = self._counted(self.run.epoch_rows(node))
             return came, went
         if bad.at_most:
             changelog.append(bad.content, self.run.epoch)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, cast
 
 from changelog.lazy_imports import F, pa, pl
 from changelog.ops import is_positive
-from changelog.rows import Rows, is_null
+from changelog.rows import Rows
 from errata.plan.plan import Node
+from errata.state.node_tables import accepted
 from errata.state.run_state import RunState
 from operators.core.provenance import file_of
 from operators.output.operator import Output
@@ -113,8 +114,7 @@ def output_rows(run: RunState, node: Node, output: Output, *, marked: bool = Fal
     """
     order = [name for name in FILE_ORDER if name == "_key" or name in output.output.hidden]
     names = [*order, *(name for name in ("_widened", "_doc", "_split") if name in output.output.hidden), *output.projection.data]
-    live = run.tables.live(run.engine, node, run.values)
-    rows = live.where(is_null("_error")) if "_error" in live.columns else live
+    rows = accepted(run.tables.live(run.engine, node, run.values))
     if marked:
         frame, path = file_of(rows.as_frame(), output.output, run.values.labels)
         rows = Rows(run.engine, frame=frame.withColumn(ORIGIN, path))

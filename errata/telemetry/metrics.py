@@ -35,7 +35,6 @@ from errata.state.tally import Tally
 from errata.telemetry.run_end import INTERRUPTED, Ended
 from storage.errors import StorageError
 from storage.state.entry import Entry
-from storage.state.ledger import Ledger
 
 SCHEMA_VERSION = 1
 DEFECT = 70
@@ -246,7 +245,7 @@ def _live_counts(pipeline: LoadedPipeline, head: Entry | None) -> dict[str, Any]
 
 def _since(pipeline: LoadedPipeline, epoch: int | None) -> str | None:
     """When the run of an epoch began; None where nobody knows."""
-    moment = None if epoch is None else Ledger(pipeline.state.ledger).started([epoch]).get(epoch)
+    moment = None if epoch is None else pipeline.open_ledger().started([epoch]).get(epoch)
     return None if moment is None else _rfc3339(moment)
 
 

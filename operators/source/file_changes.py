@@ -125,6 +125,10 @@ class FileRecord:
         """Return the record of a file that is present."""
         return self if self.present else replace(self, present=True)
 
+    def in_lists(self, listed: bool) -> FileRecord:
+        """Return the record of a file whose chunks the state has a list of, or not."""
+        return self if self.listed == listed else replace(self, listed=listed)
+
     def seen(self, file: Stamped) -> bool:
         """Return whether size and time, or of an object size and ETag, equal the values of the file that was read."""
         return (self.size, self.tag or self.mtime_ns) == (file.size, file.tag or file.mtime_ns)

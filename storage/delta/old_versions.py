@@ -1,14 +1,14 @@
-"""What only old versions of a table need is removed: to open a table takes longer the more versions its log has.
+"""Removal of old versions of a table. A long log makes each opening slow.
 
-Some old versions stay. Readers may have begun with one, and a run that fails goes back to the last committed one.
+The last versions stay: a reader may have begun with one, and a run that fails goes back to the one that was committed.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable
 from typing import Final
 
-from storage.delta.scrubbing import LOG, purge
+from storage.delta.scrubbing import LOG, purge, version_of
 from storage.stores.folders import Folder
 
 __all__ = ["KEPT_VERSIONS", "oldest_kept", "remove_old_versions"]
@@ -17,8 +17,6 @@ KEPT_VERSIONS: Final = 100
 """The number of versions that stay readable, at least. A version of Errata that keeps more has to expect that states lack older ones."""
 _STEP: Final = 50
 """The versions after which old ones are removed again: so a version pays for the removal of one."""
-_VERSION: Final = re.compile(r"_delta_log/(\d{20})\.")
-_CHECKPOINT: Final = re.compile(r"_delta_log/(\d{20})\.checkpoint\.parquet")
 
 
 def remove_old_versions(folder: Folder, uri: str, before: int, version: int, label: str) -> None:
@@ -32,16 +30,22 @@ def remove_old_versions(folder: Folder, uri: str, before: int, version: int, lab
         label: The table in the names of steps.
 
     Raises:
-        StorageError: The store does not answer.
+        StorageError: The store does not answer, or the log cannot be read.
     """
     if before // _STEP == version // _STEP:
         return
-    oldest = oldest_kept(folder, version)
-    if any(int(name[1]) < oldest for name in map(_VERSION.match, folder.names(LOG)) if name is not None):
+    log = list(folder.names(LOG))
+    oldest = oldest_kept(log, version)
+    if any(known < oldest for known in map(version_of, log) if known is not None):
         purge(folder, uri, oldest, label)
 
 
-def oldest_kept(folder: Folder, version: int) -> int:
-    """Return the version from which on nothing is removed while this one is the newest. It has a checkpoint, unless it is 0."""
-    found = (int(name[1]) for name in map(_CHECKPOINT.fullmatch, folder.names(LOG)) if name is not None)
-    return max((checkpoint for checkpoint in found if checkpoint <= version - KEPT_VERSIONS), default=0)
+def oldest_kept(log: Iterable[str], version: int) -> int:
+    """Return the version from which on nothing is removed while this one is the newest. It has a checkpoint, unless it is 0.
+
+    Args:
+        log: The files of the log, by their names inside the table.
+        version: The newest version.
+    """
+    checkpoints = (known for name in log if name.endswith(".checkpoint.parquet") and (known := version_of(name)) is not None)
+    return max((known for known in checkpoints if known <= version - KEPT_VERSIONS), default=0)

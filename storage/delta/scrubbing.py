@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
     from deltalake.transaction import AddAction, RemoveAction
 
-__all__ = ["Change", "file_rows", "purge", "rewriting", "superseded_rows"]
+__all__ = ["LOG", "Change", "file_rows", "purge", "rewriting", "superseded_rows", "version_of"]
 
 Change = Callable[["pa.Table"], "pa.Table"]
 """Takes the rows of a data file, and returns the ones that stay. The same object: nothing changes."""
 
 LOG: Final = "_delta_log/"
+"""The folder of a table's log, in the names of its files."""
 _VERSION: Final = re.compile(r"_delta_log/(\d{20})\.")
 _POINTER: Final = "_delta_log/_last_checkpoint"
 _BOUNDED: Final = (EPOCH, OP)
@@ -89,6 +90,12 @@ def _stats(rows: pa.Table) -> str:
     }).decode()  # fmt: skip
 
 
+def version_of(name: str) -> int | None:
+    """Return the version that a file of the log is of, by its name inside the table; None for any other file."""
+    found = _VERSION.match(name)
+    return None if found is None else int(found[1])
+
+
 def purge(folder: Folder, uri: str, base: int, label: str) -> int:
     """Remove what only versions of a table before `base` need: their data files, their log, their checkpoints. `base` has a checkpoint.
 
@@ -97,8 +104,8 @@ def purge(folder: Folder, uri: str, base: int, label: str) -> int:
     """
     needed, gone = _needed(folder, uri, base), 0
     for name in list(folder.names()):
-        version = _VERSION.match(name)
-        if (name in needed) if version is None else (int(version[1]) >= base):
+        version = version_of(name)
+        if (name in needed) if version is None else (version >= base):
             continue
         durable.step(f"purge:{label}", lambda name=name: folder.remove(name))  # type: ignore[misc]  # a lambda's default
         gone += 1
@@ -110,8 +117,8 @@ def _needed(folder: Folder, uri: str, base: int) -> set[str]:
     with storing(uri):
         found = {_POINTER, *_files(deltalake.DeltaTable(uri, version=base))}
     for name in folder.names(LOG):
-        version = _VERSION.match(name)
-        if version is not None and name.endswith(".json") and int(version[1]) > base:
+        version = version_of(name)
+        if version is not None and name.endswith(".json") and version > base:
             found |= {unquote(action["add"]["path"]) for action in _actions(uri, name, folder.read(name)) if "add" in action}
     return found
 

@@ -1,4 +1,4 @@
-"""Whether an opened table is the newest one."""
+"""Bringing an opened table to its newest version."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["bring_up_to_date"]
 
 
 def bring_up_to_date(table: DeltaTable, uri: str) -> None:
-    """Let an opened table be its newest version.
+    """Bring an opened table to its newest version.
 
-    To list a log takes longer the more versions it has. A local table is up to date where its log lacks the next version, so nothing is listed. The next
-    version of one that was opened a hundred versions ago may have been removed: who keeps a table open so long holds the claim, or reads a version for good.
+    A long log takes long to list. So a local table is listed only if its log has the file of the next version. For a table that is a hundred versions
+    behind, this file may have been removed. Nobody keeps one open so long: writers hold the claim, and other readers pin their version.
     """
     if not (is_local(uri) and _is_newest(Path(uri.removeprefix("file://")), table.version())):
         table.update_incremental()

@@ -192,7 +192,7 @@ def _candidates(query: FileQuery, places: Places) -> Iterator[FileStat | None]:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Which files of this machine `discover` may return, by their real paths and without hard links. No file is asked for its facts.
+    """The files of this machine that `discover` may return, by their real paths. Folders are listed, and no file is asked for its facts. Hard links are not seen.
 
     Attributes:
         folder: The folder that is searched; None where there is none.
@@ -203,7 +203,7 @@ class Reach:
     links: bool = False
 
     @classmethod
-    def of(cls, query: FileQuery, base: Path | Places) -> Reach:
+    def of(cls, query: FileQuery, places: Places) -> Reach:
         """The reach of a query.
 
         Raises:
@@ -214,7 +214,7 @@ class Reach:
             return cls(None, links=True)
         if query.glob is not None and is_object(query.glob):
             return cls(None)
-        listing = _Listing.of(query, _slashed((base.folder if isinstance(base, Places) else base).resolve()))
+        listing = _Listing.of(query, _slashed(places.folder.resolve()))
         folder = Path(listing.top + listing.folder)
         return cls(folder if folder.exists() else None, listing.has_links())
 

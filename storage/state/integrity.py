@@ -121,7 +121,7 @@ def check_tables(state: State, entries: Iterable[Entry]) -> Iterator[Fault]:
 
 def _check_table(table: Path, path: str, version: int, sealed: Mapping[str, tuple[int, list[Any]]], epoch: int) -> Iterator[Fault]:
     """Yield the faults of a table. Compares bytes first; a table with changed files is not opened. The log of old versions may have been removed."""
-    first = f"{LOG}{oldest_kept(folder_at(str(table)), version):020}"
+    first = f"{LOG}{oldest_kept(folder_at(str(table)).names(LOG), version):020}"
     wrong = ((name, of, _difference(table / name, seal)) for name, (of, seal) in sealed.items())
     changed = [Fault(path, of, f"{name} {detail}") for name, of, detail in wrong if detail and not (detail == MISSING and name < first)]
     if changed:

@@ -318,18 +318,28 @@ def test_fail_fast_ends_at_the_first_row_that_is_rejected(tmp_path: Path) -> Non
     assert "orders.csv: record 2: expectation 'range_amount' failed: amount at least 0 (expectation_failed)" in err
 
 
-def test_freshness_turns_with_the_clock_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class At(dt.datetime):
-        moment = dt.datetime(2026, 2, 1, 12, tzinfo=dt.UTC)
+class At(dt.datetime):
+    """A clock that is set."""
 
-        @classmethod
-        def now(cls, tz: Any = None) -> dt.datetime:
-            return cls.moment
+    moment = dt.datetime(2026, 2, 1, 12, tzinfo=dt.UTC)
 
+    @classmethod
+    def now(cls, tz: Any = None) -> dt.datetime:
+        return cls.moment
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> type[At]:
+    """The clock of runs."""
+    monkeypatch.setattr(At, "moment", At.moment)  # and set back behind the test
     monkeypatch.setattr(epoch, "datetime", At)
+    return At
+
+
+def test_freshness_turns_with_the_clock_alone(tmp_path: Path, clock: type[At]) -> None:
     folder = plain(tmp_path, "{ freshness: { column: day, within: 1d } }")
     assert folder.run().expectations == {"orders.freshness_day": 0}
-    At.moment = dt.datetime(2026, 2, 2, 1, tzinfo=dt.UTC)
+    clock.moment = dt.datetime(2026, 2, 2, 1, tzinfo=dt.UTC)
     result = folder.run()
     assert (result.epoch, result.expectations, result.counts) == (2, {"orders.freshness_day": 1}, {"orders.freshness_day": {"+A": 1}})
     assert list(folder.load().show("orders.freshness_day")) == [{"newest": dt.date(2026, 2, 1), "stale_from": "2026-02-02T00:00:00"}]
@@ -341,18 +351,10 @@ def test_freshness_turns_with_the_clock_alone(tmp_path: Path, monkeypatch: pytes
     assert folder.violations() == []
 
 
-def test_rows_that_grow_old_end_runs_and_no_amendment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class At(dt.datetime):
-        moment = dt.datetime(2026, 2, 1, 12, tzinfo=dt.UTC)
-
-        @classmethod
-        def now(cls, tz: Any = None) -> dt.datetime:
-            return cls.moment
-
-    monkeypatch.setattr(epoch, "datetime", At)
+def test_rows_that_grow_old_end_runs_and_no_amendment(tmp_path: Path, clock: type[At]) -> None:
     folder = plain(tmp_path, "{ freshness: { column: day, within: 1d }, severity: stop }")
     folder.run()
-    At.moment = dt.datetime(2026, 2, 2, 1, tzinfo=dt.UTC)
+    clock.moment = dt.datetime(2026, 2, 2, 1, tzinfo=dt.UTC)
     with pytest.raises(Stopped, match=r"orders\.freshness_day"):
         folder.run()
     correction = Correction("orders", {"id": "1"}, {"amount": "11"}, "typo")

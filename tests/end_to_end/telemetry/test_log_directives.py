@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.pipelines import Folder, command
 
-PIPELINE = """\
+SOURCE = """\
 pipeline: { name: talking }
 error_handling: { strategy: continue }
 changelog: { persist: PERSIST }
@@ -16,6 +16,8 @@ nodes:
   - type: source
     name: rows
     config: { name: rows, type: csv, glob: rows/*.csv, schema: [{ name: id, type: int }] }
+"""
+PIPELINE = SOURCE + """\
   - type: transform
     name: shares
     input: rows
@@ -82,14 +84,7 @@ def test_a_run_in_which_nothing_fails_has_no_lines_of_failures(tmp_path: Path, p
     assert folder.text("out.csv") == "id,share\n3,12\n"
 
 
-TRACES = """\
-pipeline: { name: tracing }
-error_handling: { strategy: continue }
-changelog: { persist: PERSIST }
-nodes:
-  - type: source
-    name: rows
-    config: { name: rows, type: csv, glob: rows/*.csv, schema: [{ name: id, type: int }] }
+TRACES = SOURCE + """\
   - type: route
     name: sides
     input: rows

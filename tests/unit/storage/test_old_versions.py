@@ -40,7 +40,7 @@ def rows(place: str, version: int) -> list[int]:
 
 def test_the_last_hundred_versions_stay(table: str) -> None:
     folder = folder_at(table)
-    oldest = oldest_kept(folder, LAST)
+    oldest = oldest_kept(folder.names(LOG), LAST)
     assert LAST - KEPT_VERSIONS - 10 < oldest <= LAST - KEPT_VERSIONS
     remove_old_versions(folder, table, LAST - 50, LAST, "t")
     logged = sorted(int(name.removeprefix(LOG)[:20]) for name in folder.names(LOG) if name.endswith(".json"))
@@ -65,7 +65,7 @@ def test_nothing_is_removed_in_between_or_of_few_versions(table: str, before: in
 @pytest.mark.parametrize(("after", "ending"), [(1, "json"), (0, "checkpoint.parquet")])
 def test_a_log_that_cannot_be_read_is_an_error_and_nothing_is_removed(table: str, after: int, ending: str) -> None:
     folder = folder_at(table)
-    file = Path(table) / "_delta_log" / f"{oldest_kept(folder, LAST) + after:020}.{ending}"
+    file = Path(table) / "_delta_log" / f"{oldest_kept(folder.names(LOG), LAST) + after:020}.{ending}"
     file.write_bytes(file.read_bytes()[:-9])
     known = list(folder.names())
     with pytest.raises(StorageError):
