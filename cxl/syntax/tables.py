@@ -6,6 +6,7 @@ writes them anew; tables of another version of lark are left aside, and the gram
 
 import json
 import math
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -28,6 +29,7 @@ STARTS = ("program", "expression")
 CONTEXT_WORDS = frozenset({"EACH", "META", "FOR", "IN", "OUTER", "LEVEL"})
 """Terminals that are words only where the parser can go on with them; elsewhere they are names."""
 MAX_INT = 2**63 - 1
+_PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 LONGEST_LITERAL = 64 * 1024
 """How many bytes a string literal may have in UTF-8."""
 _OPTIONS = ("parser", "lexer", "start", "keep_all_tokens", "maybe_placeholders")
@@ -133,6 +135,11 @@ def keywords() -> frozenset[str]:
     """The words of the language that are names nowhere but behind a point."""
     words = (one for one in parser().terminals if one.pattern.type == "str" and one.name not in CONTEXT_WORDS)
     return frozenset(one.pattern.value for one in words if one.pattern.value.isalpha())
+
+
+def readable(name: str) -> bool:
+    """Whether a program can read a field of this name: a word that is no keyword, or a path of words with points between them."""
+    return _PATH.fullmatch(name) is not None and name.partition(".")[0] not in keywords()
 
 
 def loaded(stored: dict[str, Any]) -> Lark:

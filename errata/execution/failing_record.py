@@ -16,12 +16,11 @@ from changelog.ops import Op, is_positive
 from cxl import Program, spark
 from cxl.diagnostics.source import Span
 from cxl.typed import tree
-from cxl.values.text import display
 from errata.core.failures import Stopped, StorageFailed
 from errata.plan.plan import Node
 from errata.rendering.event_stream import without_values
 from errata.rollback.categories import TOLERATED
-from errata.rollback.cell_texts import plain
+from errata.rollback.cell_texts import value_in_words
 from errata.rollback.dead_letters import Rejects
 from errata.rollback.group_fields import groups_in_words
 from errata.rollback.provenance import is_group_reject
@@ -188,5 +187,4 @@ def _read(node: Node, program: Program, statement: Span, record: Mapping[str, An
     own = [one.name for one in program.nodes() if isinstance(one, tree.Field) and statement.start <= one.span.start < statement.end]
     types = node.operator.inputs[0].data
     for name in dict.fromkeys(own or (one for one in types if one in program.reads)):
-        value = plain(record[name], types[name])
-        yield f"{name}: {'null' if value is None else display(value)}"
+        yield f"{name}: {value_in_words(record[name], types[name])}"

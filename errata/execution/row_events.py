@@ -19,6 +19,7 @@ from cxl.typed.traces import SHOWN, TEXT, traces
 from errata.core.events import Event
 from errata.core.failures import Stopped
 from errata.plan.plan import Node, Plan
+from errata.rollback.cell_texts import value_in_words
 from errata.state.node_tables import qualify_input, visible_rows
 from errata.state.run_state import RunState
 from operators.combine.matching import COLLECT_LIMIT
@@ -29,6 +30,8 @@ from storage.values.python_rows import dictionaries
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from cxl.types.types import Type
 
 LINES = 20
 """The most records that one directive or trace logs in a run; the others are only counted."""
@@ -105,10 +108,11 @@ def _lines(run: RunState, node: Node, directive: Directive) -> Iterator[str]:
     rows, step = _chosen(run, node, directive), item.every or 1
     names = item.fields if item.when == "per_record" else ["_error"]
     count = run.engine.to_arrow(rows.groupBy().count()).to_pylist()[0]["count"] // step
-    first = dictionaries(run.engine.to_arrow(rows.orderBy("_key").select("_key", *names).limit(LINES * step)))
+    first = dictionaries(run.engine.to_arrow(rows.orderBy("_key").select("_key", *map(column, names)).limit(LINES * step)))
     shown = sorted(first, key=lambda one: bytes(one["_key"]))[step - 1 :: step]
+    types = node.operator.output.data if item.when == "per_record" else {**node.operator.output.data, **node.operator.inputs[0].data}
     for row in shown if item.when == "per_record" else _with_fields(run, node, shown, item.fields):
-        yield _shown(row, item.fields)
+        yield _shown(row, {name: types[name] for name in item.fields})
     if count > LINES:
         yield f" (and {count - LINES:,} more)"
 
@@ -140,8 +144,8 @@ def _with_fields(run: RunState, node: Node, rejects: Sequence[Mapping[str, Any]]
     return [{**dict.fromkeys(names), **records.get(bare(bytes(one["_key"])), {}), **one} for one in rejects]
 
 
-def _shown(row: Mapping[str, Any], names: Sequence[str]) -> str:
-    fields = f" ({', '.join(f'{name}={row[name]}' for name in names)})" if names else ""
+def _shown(row: Mapping[str, Any], types: Mapping[str, Type]) -> str:
+    fields = f" ({', '.join(f'{name}={value_in_words(row[name], type_)}' for name, type_ in types.items())})" if types else ""
     return f"{fields}: {json.loads(row['_error'])['detail']}" if "_error" in row else fields
 
 

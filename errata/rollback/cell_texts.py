@@ -33,3 +33,9 @@ def plain(value: Any, type_: Type) -> Any:
         return value
     found = loads(value)
     return cxl_plain(value) if isinstance(found, (dict, list)) else found
+
+
+def value_in_words(value: Any, type_: Type) -> str:
+    """A value as log lines and messages show it, `null` where there is none."""
+    found = plain(value, type_)
+    return "null" if found is None else shown(found)

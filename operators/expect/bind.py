@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from pydantic import BaseModel
 
+from cxl.syntax.tables import readable
 from cxl.types.types import Kind, type_name
 from operators.core.binding import Binding, ConfigPath
 from operators.core.operator import Operator
@@ -16,8 +15,6 @@ from operators.expect.config import Expectation, ExpectNode
 from operators.expect.measures import CountMeasured, FreshnessMeasured, Measure
 from operators.expect.rows import Accepted, Failing
 from operators.expect.unique import AcceptedUnique, FailingUnique
-
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @node_type("expect", BaseModel, config_optional=True, made=True)
@@ -70,7 +67,7 @@ def _is_time(one: Expectation, place: ConfigPath, binding: Binding) -> bool:
     """Whether the column of a freshness holds times and CXL can name it; reports why not."""
     [name] = one.columns
     type_ = binding.input.data[name]
-    good = type_.kind in (Kind.DATE, Kind.DATE_TIME) and _NAME.fullmatch(name) is not None
+    good = type_.kind in (Kind.DATE, Kind.DATE_TIME) and readable(name)
     if not good and not binding.input.guessed:
         message = f"freshness needs a column of type date or date_time, and '{name}' is {type_name(type_)}"
         if type_.kind in (Kind.DATE, Kind.DATE_TIME):

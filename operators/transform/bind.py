@@ -15,7 +15,7 @@ from operators.core.provisional import emitted, with_emitted
 from operators.core.registry import node_type
 from operators.core.row_type import RowType
 from operators.core.settings import NodeSpec
-from operators.transform.checks import condition, missing_argument
+from operators.transform.checks import condition, missing_argument, unreadable
 from operators.transform.config import TransformConfig
 from operators.transform.operator import Transform, VolatileTransform
 from operators.transform.row_logic import Check, Directive, RowLogic
@@ -107,6 +107,10 @@ def _compiled_checks(spec: NodeSpec, config: TransformConfig, schema: Schema, bi
         if lacking is not None:
             place = ("config", "validations", index, *(("args",) if item.args else ()))
             binding.problems.report("CFG-002", f"check '{item.check}' needs the argument '{lacking}'", place, help=f"args: {{{lacking}: ...}}")
+            continue
+        if unreadable(item.check, item.field):
+            message, way_out = f"'{item.field}' is no name that CXL can read, which the check '{item.check}' needs", "give the column another name, at the source with source_name"
+            binding.problems.report("E250", message, ("config", "validations", index, "field"), help=way_out)
             continue
         exact = item.field is not None and schema.get(item.field, ANY).kind is Kind.DECIMAL
         text = condition(item.check, item.field, item.args, exact=exact)

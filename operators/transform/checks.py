@@ -1,15 +1,15 @@
 """The named validation checks of a transform, each as a CXL condition on its field."""
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from math import isfinite
 from typing import Any
 
-Args = Mapping[str, Any]
+from cxl.syntax.tables import readable
+from cxl.values.text import float_text
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+Args = Mapping[str, Any]
 
 
 class _Literal(str):
@@ -34,6 +34,9 @@ def _literal(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False)
     if value is None:
         return "null"
+    if isinstance(value, float):
+        digits = float_text(value)
+        return digits if "." in digits or not isfinite(value) else f"{digits}.0"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -69,9 +72,14 @@ def missing_argument(check: str, field: str | None, args: Args) -> str | None:
     return next((names[0] for names in needed if all(args.get(name) is None for name in names)), None)
 
 
+def unreadable(check: str, field: str | None) -> bool:
+    """Whether a named check is of a field whose name a program cannot read."""
+    return check.strip() in NAMED and field is not None and not readable(field)
+
+
 def condition(check: str, field: str | None, args: Args, *, exact: bool = False) -> str:
     """The CXL condition of a validation: a named check of a field, or the check itself. `exact`: the field is a Decimal, and numbers are compared with it by their digits."""
     made = NAMED.get(check.strip())
-    if made is not None and field is not None and _NAME.fullmatch(field):
+    if made is not None and field is not None:
         return made(field, {name: _exact(value) for name, value in args.items()} if exact else args)
     return check

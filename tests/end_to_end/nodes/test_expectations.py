@@ -336,6 +336,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> type[At]:
     return At
 
 
+def test_freshness_of_a_time_within_a_record(tmp_path: Path, clock: type[At]) -> None:
+    folder = plain(tmp_path, "{ freshness: { column: at.day, within: 1d } }")
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("name: day,", "name: at.day,"))
+    folder.write("orders.csv", "id,amount,at.day\n1,10,2026-01-01\n")
+    assert folder.run().expectations == {"orders.freshness_at_day": 1}
+
+
 def test_freshness_turns_with_the_clock_alone(tmp_path: Path, clock: type[At]) -> None:
     folder = plain(tmp_path, "{ freshness: { column: day, within: 1d } }")
     assert folder.run().expectations == {"orders.freshness_day": 0}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import errata
 from tests.support.pipelines import Folder, command, standing_in
 
 PIPELINE = """\
@@ -69,3 +70,45 @@ def test_thresholds_and_warnings_count_records(tmp_path: Path) -> None:
         code, _, stderr = command("run", "pipeline.yaml", "--error-threshold", "1")
     assert (code, len(stands(folder)[1])) == (2, 1)
     assert "warning: node 'each': not positive (2 records)" in stderr
+
+
+CHECKED = """\
+pipeline: { name: checked }
+nodes:
+  - type: source
+    name: s
+    config:
+      name: s
+      type: json
+      path: s.json
+      schema: [{ name: id, type: int }, { name: m.q, type: float }, { name: m.t, type: string }, { name: "m. q", type: int, optional: true }, { name: filter, type: int, optional: true }]
+  - { type: transform, name: t, input: s, config: { cxl: "emit a = id", validations: [CHECK] } }
+  - { type: output, name: out, input: t, config: { name: out, type: csv, path: out.csv } }
+error_handling: { strategy: continue }
+"""
+
+
+@pytest.mark.parametrize(
+    ("check", "accepted"),
+    [
+        ("{ field: m.t, check: not_empty }", "1 3"), ("{ field: m.q, check: required }", "1 2"), ("{ field: m.q, check: positive }", "1 2"),
+        ("{ field: m.q, check: range, args: { min: 1.0e-8, max: 1 } }", "1"), ("{ field: m.q, check: max, args: { value: 1.0e+19 } }", "1"),
+        ("{ field: m.q, check: one_of, args: { values: [1.0e-7, 1.0e+20] } }", "1 2"),
+    ],
+)  # fmt: skip
+def test_named_checks_of_paths_and_of_long_numbers(check: str, accepted: str, tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", CHECKED.replace("CHECK", check))
+    folder.write("s.json", '[{"id": 1, "m": {"q": 1e-7, "t": "a"}}, {"id": 2, "m": {"q": 1e20, "t": ""}}, {"id": 3, "m": {"t": "b"}}]')
+    folder.run()
+    assert " ".join(row["id"] for row in folder.rows("out.csv")) == accepted
+
+
+@pytest.mark.parametrize("name", ["m. q", "filter"])
+def test_named_checks_need_a_name_that_a_program_can_read(name: str, tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", CHECKED.replace("CHECK", f'{{ field: "{name}", check: not_empty }}'))
+    folder.write("s.json", "[]")
+    with pytest.raises(errata.PipelineErrors) as caught:
+        folder.load()
+    assert [(one.code, one.message) for one in caught.value.diagnostics] == [("E250", f"'{name}' is no name that CXL can read, which the check 'not_empty' needs")]

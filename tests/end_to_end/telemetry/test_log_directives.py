@@ -50,7 +50,7 @@ def test_lines_of_what_a_run_brings(tmp_path: Path, persist: str) -> None:
         "warn: node 'shares': much (id=3, share=12)",
         "warn: node 'shares': much (id=4, share=6)",
         "error: node 'shares': failed: division by zero",
-        "warn: node 'shares': lost (id=2, share=None): division by zero",
+        "warn: node 'shares': lost (id=2, share=null): division by zero",
         "warn: node 'shares': done",
     ]
     assert lines(folder, "debug") == []
@@ -69,7 +69,7 @@ def test_a_record_that_ends_the_run_is_logged_before(tmp_path: Path) -> None:
         "info: node 'shares': every second",
         "warn: node 'shares': much (id=3, share=12)",
         "error: node 'shares': failed: division by zero",
-        "warn: node 'shares': lost (id=2, share=None): division by zero",
+        "warn: node 'shares': lost (id=2, share=null): division by zero",
         "error: node 'shares': rows/a.csv: record 2: division by zero (type_coercion_failure)",
     ]
 
@@ -82,6 +82,46 @@ def test_a_run_in_which_nothing_fails_has_no_lines_of_failures(tmp_path: Path, p
     folder.write("rows/a.csv", "id\n3\n")
     assert lines(folder, "warn") == ["warn: node 'shares': much (id=3, share=12)", "warn: node 'shares': done"]
     assert folder.text("out.csv") == "id,share\n3,12\n"
+
+
+VALUES = """\
+pipeline: { name: talking }
+nodes:
+  - type: source
+    name: rows
+    config:
+      name: rows
+      type: json
+      path: rows.json
+      schema:
+        - { name: id, type: int }
+        - { name: at, type: date_time }
+        - { name: price, type: "decimal(10,2)" }
+        - { name: more, type: any }
+        - { name: address.city, type: string }
+        - { name: new, type: bool, optional: true }
+  - type: transform
+    name: shares
+    input: rows
+    config:
+      cxl: "emit share = 12 / id"
+      log:
+        - { level: info, when: per_record, message: seen, fields: [at, price, more, address.city, new] }
+        - { level: warn, when: on_error, message: lost, fields: [at, price, more, address.city, new] }
+  - { type: output, name: out, input: shares, config: { name: out, type: csv, path: out.csv, exclude: [more] } }
+error_handling: { strategy: continue }
+"""
+
+
+def test_values_of_every_type(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", VALUES)
+    text = '[{"id": 1, "at": "2024-02-29T10:00:00.5", "price": "1.5", "more": {"k": [1, null]}, "address": {"city": "Ulm"}, "new": true}, {"id": 0, "address": {"city": ""}}]'
+    folder.write("rows.json", text)
+    assert lines(folder, "info") == [
+        'info: node \'shares\': seen (at=2024-02-29T10:00:00.5, price=1.50, more={"k":[1,null]}, address.city=Ulm, new=true)',
+        "warn: node 'shares': lost (at=null, price=null, more=null, address.city=, new=null): division by zero",
+    ]
 
 
 TRACES = SOURCE + """\
