@@ -11,7 +11,7 @@ from cxl.diagnostics.diagnostics import Findings, did_you_mean
 from cxl.diagnostics.source import Span
 from cxl.syntax import ast
 from cxl.typed import tree
-from cxl.typed.target import NAMESPACES, Target
+from cxl.typed.target import NAMESPACES, OF_THE_RECORD, PIPELINE, Target
 from cxl.types.types import ANY, DATE_TIME, Type
 
 
@@ -143,6 +143,8 @@ class Resolver:
                 "E200", f"unknown {root.namespace} member '${dotted}'", path[-1][1], help=self._declare(root, names[-1], known)
             )
             return poison(span)
+        if root.namespace == "pipeline" and names[0] in OF_THE_RECORD:
+            return tree.System(PIPELINE[names[0]], span, "source", (OF_THE_RECORD[names[0]],))
         return tree.System(ANY if known is None else known[names[-1]], span, root.namespace, names)
 
     def _declare(self, root: ast.SystemRoot, name: str, known: Mapping[str, Type]) -> str:

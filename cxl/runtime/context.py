@@ -37,7 +37,7 @@ def eval_context(file: str = "<inline>", now: Callable[[], datetime] = wall_cloc
     """Return the context of `cxl eval`."""
     values: dict[str, Any] = {
         "pipeline.name": "cxl-eval", "pipeline.execution_id": _ZERO_ID, "pipeline.batch_id": _ZERO_ID, "pipeline.start_time": now(),
-        "pipeline.source_file": file, "pipeline.source_row": 1, "source.file": file, "source.path": file, "source.name": file,
+        "source.file": file, "source.path": file, "source.name": file,
         "source.batch": _ZERO_ID, "source.row": 1, "source.count": 1, "source.ingestion_timestamp": now(),
     }  # fmt: skip
     counters = ("total_count", "ok_count", "dlq_count", "filtered_count", "distinct_count")

@@ -14,6 +14,8 @@ PIPELINE: Mapping[str, Type] = {
     "total_count": INT, "ok_count": INT, "dlq_count": INT, "filtered_count": INT, "distinct_count": INT,
 }  # fmt: skip
 """Members of `$pipeline` that every program can read."""
+OF_THE_RECORD: Mapping[str, str] = {"source_file": "file", "source_row": "row"}
+"""Members of `$pipeline` that are another name of a member of `$source`."""
 SOURCE: Mapping[str, Type] = {
     "file": STRING, "path": STRING, "name": STRING, "batch": STRING, "row": INT, "count": INT.or_null,
     "event_time": DATE_TIME.or_null, "ingestion_timestamp": DATE_TIME,

@@ -304,6 +304,32 @@ def test_what_was_made_of_the_name_of_a_file_goes_with_it_and_comes_back(tmp_pat
     assert folder.violations() == []
 
 
+OF_RECORDS = """\
+pipeline: { name: records }
+nodes:
+  - { type: source, name: s, config: { name: s, type: csv, glob: in/*.csv, schema: [{ name: q, type: int }] } }
+  - type: transform
+    name: t
+    input: s
+    config: { cxl: "emit folder = $pipeline.source_file.parent_name()\\nemit stem = $pipeline.source_file.file_stem()\\nemit row = $pipeline.source_row" }
+  - { type: output, name: out, input: t, config: { name: out, type: csv, path: out.csv } }
+"""
+
+
+def test_the_pipeline_names_file_and_row_of_each_record(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", OF_RECORDS)
+    folder.write("in/a.csv", "q\n3\n4\n")
+    folder.write("in/b.csv", "q\n5\n")
+    folder.run()
+    assert folder.text("out.csv") == "q,folder,stem,row\n3,in,a,1\n4,in,a,2\n5,in,b,1\n"
+    folder.write("in/a.csv", "q\n4\n")
+    (tmp_path / "in/b.csv").rename(tmp_path / "in/c.csv")
+    folder.run()
+    assert folder.text("out.csv") == "q,folder,stem,row\n4,in,a,1\n5,in,c,1\n"
+    assert folder.violations() == []
+
+
 COUNTED = """\
 pipeline: { name: counted }
 error_handling: { strategy: continue, dlq: { path: rejected.csv } }
