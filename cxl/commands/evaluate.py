@@ -1,6 +1,7 @@
 """`cxl eval`: a program on given fields, on a JSON record, or on cases of standard input."""
 
 import json
+import math
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -147,10 +148,11 @@ def infer(text: str) -> Any:
 
 
 def _number(text: str) -> int | float:
-    if "_" in text or text != text.strip():
+    """The number that a text spells with ASCII digits. Raises ValueError for any other text, such as the name Nan."""
+    if "_" in text or text != text.strip() or not text.isascii():
         raise ValueError(text)
-    try:
-        value = int(text)
-    except ValueError:
-        return float(text)
-    return value if INT_MIN <= value <= INT_MAX else float(text)
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    whole = int(text) if text.lstrip("+-").isdigit() else None
+    return value if whole is None or not INT_MIN <= whole <= INT_MAX else whole

@@ -147,6 +147,12 @@ def test_exit_codes(cxl, words, code, said):
         ("", ""),
         ("1_0", "1_0"),
         (" 1", " 1"),
+        ("+7", 7),
+        ("9223372036854775808", 9223372036854775808.0),
+        ("Nan", "Nan"),
+        ("-Infinity", "-Infinity"),
+        ("1e400", "1e400"),
+        ("\u0663", "\u0663"),
     ],
 )
 def test_fields_have_the_type_of_their_text(text, value):
