@@ -13,7 +13,7 @@ from typing import cast
 from errata.core.diagnostics import Diagnostic
 from errata.core.failures import StorageFailed
 from errata.plan.plan import Node, Plan
-from errata.plan.source_inputs import discovered, reach_of
+from errata.plan.source_inputs import discovered, reach_of, would_read
 from errata.yaml import Document
 from operators.output.operator import Output
 from storage.files.discovery import Reach, object_matcher, path_matcher
@@ -53,6 +53,18 @@ class ProtectedFiles:
 
     def _object_fault(self, uri: str) -> str | None:
         reader = next((node.name for node, pattern in _objects(self.plan) if pattern(uri)), None)
+        return None if reader is None else f"is read by source '{reader}'"
+
+    def feeds(self, path: str) -> str | None:
+        """The fault of a path with tokens that are others in the next run, where a source would then read what this run wrote; None where there is none."""
+        template = PathTemplate.parse(path)
+        if not self.inputs or template.steady_but_for_files:
+            return None
+        some = "".join(part if isinstance(part, str) else "1" for part in template.parts)
+        if not is_local(some):
+            return self._object_fault(some)
+        name = posixpath.normpath(some)
+        reader = next((node.name for node in self.plan.of_kind("source") if would_read(node, self.plan, name)), None)
         return None if reader is None else f"is read by source '{reader}'"
 
     def _folder_fault(self, real: Path) -> str | None:
@@ -116,7 +128,7 @@ def check_targets(own: ProtectedFiles, document: Document) -> Iterator[Diagnosti
     plan = own.plan
     for node in plan.of_kind("output"):
         for keys, path in _outputs(node):
-            if (fault := own.fault(known_part(path))) is not None:
+            if (fault := own.fault(known_part(path)) or own.feeds(path)) is not None:
                 place = (*node.spec.path, "config", *keys)
                 yield node.spec.document.error(place, "E349", f"'{path}' {fault}", help=HELP, node=node.name)
     for place, named in _others(plan):

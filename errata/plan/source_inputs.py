@@ -11,7 +11,7 @@ from errata.core.diagnostics import PipelineErrors
 from errata.core.failures import StorageFailed
 from errata.plan.plan import Node, Plan
 from operators.source.node import SourceNode
-from storage.files.discovery import FileQuery, FileStat, PathRefused, Reach, discover
+from storage.files.discovery import FileQuery, FileStat, PathRefused, Reach, discover, looks_for
 from storage.formats import FormatError
 from storage.process_folders import temporary_folder
 from storage.state.location import State
@@ -54,6 +54,17 @@ def reach_of(node: Node, plan: Plan) -> Reach:
         return Reach.of(_query(operator), plan.settings.places)
     except (FormatError, OSError):  # `discovered` says what is wrong
         return Reach(None, links=True)
+
+
+def would_read(node: Node, plan: Plan, name: str) -> bool:
+    """Whether a source reads each file with this path below the pipeline's folder that its pattern finds, also one that is not there yet."""
+    operator = cast("SourceNode", node.operator)
+    if operator.versioned or operator.config.asks or operator.has_own_file or operator.config.dataset:
+        return False
+    try:
+        return looks_for(_query(operator), plan.settings.places.folder, name)
+    except FormatError:  # `discovered` says what is wrong
+        return False
 
 
 def _query(operator: SourceNode) -> FileQuery:

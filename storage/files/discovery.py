@@ -223,6 +223,26 @@ class Reach:
         return self.links or (self.folder is not None and any(map(self.folder.samefile, path.parents)))
 
 
+def looks_for(query: FileQuery, folder: Path, name: str) -> bool:
+    """Whether the glob or the regular expression of a query takes a file of this machine, once it is there. A query that also asks for sizes, times or a number of files takes none.
+
+    Args:
+        query: What is looked for.
+        folder: The base folder.
+        name: The path of the file below it, with `/`.
+
+    Raises:
+        PathRefused: a pattern is invalid
+    """
+    asks = (query.modified_after, query.modified_before, query.min_size, query.max_size, query.take_first, query.take_last)
+    if (query.glob is None and query.regex is None) or (query.glob is not None and is_object(query.glob)) or any(one is not None for one in asks):
+        return False
+    root = _slashed(folder.resolve())
+    listing = _Listing.of(query, root)
+    below = (root + name).removeprefix(listing.top)
+    return bool(listing.fits(below)) and (listing.recursive or below.rpartition("/")[0] == listing.folder) and not path_matcher(query.exclude)(name)
+
+
 @dataclass(frozen=True, slots=True)
 class _Listing:
     """The search of a glob or of a regular expression: what fits below `folder`, which is relative to `top`. `top` ends with a slash."""

@@ -138,6 +138,36 @@ def test_a_path_that_the_rows_or_the_run_make_is_refused_by_the_run(folder: Fold
 
 
 @pytest.mark.parametrize(
+    ("select", "output", "written"),
+    [
+        ("glob: in/*.csv", "path: o.csv, changelog: { path: 'in/c{epoch:3}.csv', format: csv }", "in/c{epoch:3}.csv"),
+        ("glob: in/*.csv", "path: 'in/o-{batch_id}.csv'", "in/o-{batch_id}.csv"),
+        ("glob: 'in/**/*.json'", "path: 'in/o-{batch_id}', write_meta: true", "in/o-{batch_id}.meta.json"),
+        ("regex: '^in/.*csv$'", "path: 'in/./sub/o-{timestamp}.csv'", "in/./sub/o-{timestamp}.csv"),
+        ("glob: in/*.csv", "path: 'out/o-{batch_id}.csv', changelog: { path: 'in/sub/c{epoch}.csv' }", None),
+        ("glob: in/*.csv, exclude: 'o-*'", "path: 'in/o-{batch_id}.csv'", None),
+        ("regex: csv$, files: { recursive: false }", "path: 'in/o-{batch_id}.csv'", None),
+        ("glob: in/*.csv, max_size: 1MB", "path: 'in/o-{batch_id}.csv'", None),
+    ],
+)
+def test_no_source_reads_what_earlier_runs_wrote(tmp_path: Path, select: str, output: str, written: str | None) -> None:
+    """Each run writes another path there, so no later run finds its own file in the way."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", f"""\
+pipeline: {{ name: p }}
+nodes:
+  - {{ type: source, name: s, config: {{ name: s, type: csv, {select}, schema: [{{ name: id, type: int }}] }} }}
+  - {{ type: output, name: o, input: s, config: {{ name: o, type: csv, {output} }} }}
+""")
+    if written is None:
+        folder.load().check()
+        return
+    with pytest.raises(PipelineErrors) as caught:
+        folder.load().check()
+    assert [(one.code, one.message) for one in caught.value.diagnostics] == [("E349", f"'{written}' is read by source 's'")]
+
+
+@pytest.mark.parametrize(
     ("words", "code"),
     [
         (["check"], 1), (["plan"], 1), (["run"], 1), (["run", "--ephemeral"], 1), (["run", "--dry-run"], 1),

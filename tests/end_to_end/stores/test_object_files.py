@@ -267,8 +267,9 @@ def test_a_bucket_that_no_connection_covers_is_not_asked(lake: Lake, place: str)
     assert (code, "E640" in stderr, lake.faults.seen) == (1, True, [])
 
 
-def test_an_output_over_an_input_is_refused(lake: Lake) -> None:
-    lake.pipeline(path="in/report.csv")
+@pytest.mark.parametrize("path", ["in/report.csv", "in/report-{batch_id}.csv"])
+def test_an_output_over_an_input_is_refused(lake: Lake, path: str) -> None:
+    lake.pipeline(path=path)
     code, _, stderr = command("check", str(lake.folder.path / "pipeline.yaml"))
     assert (code, "E349" in stderr) == (1, True)
 
