@@ -81,7 +81,7 @@ def bound(kind: str, config: Mapping[str, Any], *inputs: str, name: str = "node"
     return operator.with_hidden(rows, frozenset())
 
 
-def check(engine: Engine, operator: Operator, history: str, inputs: Sequence[str] = ("input",)) -> None:
+def check(engine: Engine, operator: Operator, history: str, inputs: Sequence[str] = ("input",), *, few: bool = True) -> None:
     """Assert that an operator answers each step of a history as expected.
 
     Args:
@@ -89,8 +89,9 @@ def check(engine: Engine, operator: Operator, history: str, inputs: Sequence[str
         operator: A bound operator.
         history: Text tables, see the module's docstring.
         inputs: The names of the inputs in headers.
+        few: Whether deltas count as small.
     """
-    memory = Memory(engine, operator)
+    memory = Memory(engine, operator, few=few)
     for number, step in enumerate(_steps(history, inputs), 1):
         made = memory.answer([_table(operator.inputs[at], step.rows.get(at, ())) for at in range(len(inputs))])
         if step.expected is not None:

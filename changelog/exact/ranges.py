@@ -21,34 +21,27 @@ _LOWEST: Final = -1074
 
 @dataclass(frozen=True, slots=True)
 class ValueRange:
-    """The range of a column's values: each finite value is an integer times 2**least, and smaller than 2**most.
-
-    `finite` says whether all values are finite; `rows` is the number of rows.
-    """
+    """The range of a column's values, which are all finite: each is an integer times 2**least, and smaller than 2**most. `rows` is the number of rows."""
 
     least: int
     most: int
-    finite: bool
     rows: int
 
 
 def value_ranges(frame: DataFrame, names: Sequence[str]) -> dict[str, ValueRange]:
-    """Return the value ranges of columns of a frame. Reads the frame once, and not at all for no columns."""
+    """Return the value ranges of those columns of a frame whose values are all finite. Reads the frame once, and not at all for no columns."""
     if not names:
         return {}
     found = frame.agg(F.count(F.lit(1)).alias("rows"), *(one for name in names for one in _facts(name))).collect()[0].asDict()
-    return {name: _value_range(found, name) for name in names}
+    return {name: _value_range(found, name) for name in names if math.isfinite(found[f"most:{name}"] or 0.0)}
 
 
 def _facts(name: str) -> Iterator[Column]:
     size = F.abs(column(name))
-    finite = size < float("inf")  # NaN is not less
-    yield F.max(F.when(finite, size)).alias(f"most:{name}")
-    yield F.min(F.when(finite & (size > 0.0), size)).alias(f"least:{name}")
-    yield F.count(F.when(~finite, 1)).alias(f"odd:{name}")
+    yield F.max(size).alias(f"most:{name}")  # over all rows at once, engines agree that NaN is the greatest
+    yield F.min(F.nullif(size, F.lit(0.0))).alias(f"least:{name}")
 
 
 def _value_range(found: dict[str, Any], name: str) -> ValueRange:
     most, least = found[f"most:{name}"] or 0.0, found[f"least:{name}"] or 1.0
-    lowest = max(math.frexp(least)[1] - _PLACES, _LOWEST)
-    return ValueRange(lowest, math.frexp(most)[1], found[f"odd:{name}"] == 0, found["rows"])
+    return ValueRange(max(math.frexp(least)[1] - _PLACES, _LOWEST), math.frexp(most)[1], found["rows"])

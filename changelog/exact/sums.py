@@ -76,7 +76,7 @@ class FloatSum:
 
     def unused(self, values: ValueRange) -> frozenset[str]:
         """Return the state columns to which no value in a range adds anything."""
-        if not values.finite or values.most >= EXPONENTS[0] + _BITS or values.least < EXPONENTS[-1]:
+        if values.most >= EXPONENTS[0] + _BITS or values.least < EXPONENTS[-1]:
             return frozenset()
         limbs = zip(EXPONENTS, self.limbs, strict=True)
         return frozenset({*self.columns[len(self.limbs) :], *(name for exponent, name in limbs if not values.least - _BITS < exponent <= values.most)})

@@ -37,7 +37,7 @@ _SUM_BITS: Final = 62
 def shared_unit(values: ValueRange) -> int | None:
     """Return the exponent of a unit in which all values are integers, and two parts hold every sum. None where there is none."""
     bits = values.most - values.least
-    known = values.finite and values.least >= _LEAST and values.rows <= _MOST_ROWS
+    known = values.least >= _LEAST and values.rows <= _MOST_ROWS
     return values.least if known and bits <= _BITS + _SUM_BITS - values.rows.bit_length() else None
 
 

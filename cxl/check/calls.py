@@ -247,11 +247,15 @@ def _aggregate_use(check: Checker, node: ast.FreeCall, entry: Builtin, args: tup
     for use in uses:
         if key == (use.function.name, use.star, tuple(map(shape, use.args))):
             return tree.Result(use.type, span, use.column)
-    index = len(uses)
     type_ = INT if star else _use_type(entry, args)
-    columns = tuple(f"{tree.ARGUMENT}{index}_{position}" for position in range(len(args)))
-    uses.append(tree.AggregateUse(f"__agg_{index}", columns, entry, args, star, type_, span))
+    uses.append(tree.AggregateUse(f"__agg_{len(uses)}", _columns(check, args), entry, args, star, type_, span))
     return tree.Result(type_, span, uses[-1].column)
+
+
+def _columns(check: Checker, args: tuple[tree.Expr, ...]) -> tuple[str, ...]:
+    """The columns of the arguments of a call."""
+    known = check.uses.arguments
+    return tuple(known.setdefault(repr(shape(arg)), f"{tree.ARGUMENT}{len(known)}") for arg in args)
 
 
 def _use_type(entry: Builtin, args: tuple[tree.Expr, ...]) -> Type:
@@ -354,8 +358,7 @@ def _window_use(check: Checker, node: ast.MethodCall, entry: Builtin, args: tupl
     for use in uses:
         if key == (use.function.name, use.member in use.columns, use.read_field, tuple(map(shape, use.args))):
             return tree.Result(use.type, span, use.column)
-    index = len(uses)
-    columns = tuple(f"{tree.ARGUMENT}{index}_{position}" for position in range(len(args)))
+    columns = _columns(check, args)
     member = columns[-1] if is_made else member
-    uses.append(tree.WindowUse(f"__win_{index}", columns, entry, args, member, type_, span))
+    uses.append(tree.WindowUse(f"__win_{len(uses)}", columns, entry, args, member, type_, span))
     return tree.Result(type_, span, uses[-1].column)

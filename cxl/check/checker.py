@@ -25,6 +25,7 @@ class Uses:
     """Requirements of a program on its operator, collected during the check.
 
     Args:
+        arguments: Columns of the arguments of aggregate and window calls, by the shapes of these: equal arguments share a column.
         broken: Functions with errors in their bodies. Their calls report nothing more.
         emits: Emitted names, each with the place of its first emit.
         emitted_all: The names among them that `emit name.*` emits.
@@ -35,6 +36,7 @@ class Uses:
 
     aggregates: list[tree.AggregateUse] = field(default_factory=list)
     windows: list[tree.WindowUse] = field(default_factory=list)
+    arguments: dict[str, str] = field(default_factory=dict)
     modules: dict[str, Module] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
     emits: dict[str, Span] = field(default_factory=dict)

@@ -58,14 +58,13 @@ def read_results(use: tree.WindowUse) -> Iterator[str]:
 def _before(program: Program, uses: Iterable[Use], statements: tuple[tree.Statement, ...] = ()) -> Program:
     """The row program that emits the calls' arguments."""
     slots = program.slots
-    emits: list[tree.Statement] = []
-    fields = {}
+    arguments: dict[str, tree.Expr] = {}
     for use in uses:
         for column, arg in zip(use.columns, use.args, strict=True):
-            emits.append(tree.Emit(arg.span, column, slots, arg))
-            fields[column] = arg.type
-            slots += 1
-    return _part(program, program.schema, (*statements, *emits), Schema(fields.items()), slots)
+            arguments.setdefault(column, arg)
+    emits = [tree.Emit(arg.span, column, slots + at, arg) for at, (column, arg) in enumerate(arguments.items())]
+    fields = Schema((column, arg.type) for column, arg in arguments.items())
+    return _part(program, program.schema, (*statements, *emits), fields, slots + len(emits))
 
 
 def _after_rows(program: Program) -> Program:

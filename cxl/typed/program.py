@@ -36,7 +36,7 @@ class Program:
         output: The emitted fields, in the order of first emit.
         meta: The fields of emit meta.
         calls, windows: The aggregate and window calls. The operator computes `__agg_<i>` and `__win_<i>` for them.
-        before: For aggregates: the row program over the input that filters, and emits the arguments of call i as `__arg_<i>_<j>`.
+        before: For aggregates: the row program over the input that filters, and emits the arguments of the calls, each once, as `__arg_<i>`.
         layers: For windows: such a program for each layer of calls. It also reads the results of the layers before it.
         after: The row program over the results, and the group fields (aggregates) or the whole row (windows).
     """

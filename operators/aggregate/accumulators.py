@@ -14,12 +14,12 @@ from changelog.exact.ranges import ValueRange
 from changelog.exact.rounding import ExactSum, Mean, Ratio, Rounded, contributions
 from changelog.exact.sums import FloatSum, IntSum
 from changelog.lazy_imports import F, np, pa
-from cxl.typed.rewrite import shape
 from cxl.typed.tree import AggregateUse
 from cxl.types.types import Kind
 from operators.aggregate.best_values import BestValues, best_values
 from operators.aggregate.decimal_accumulators import decimal_accumulator
 from operators.aggregate.native_extremes import greatest_value, least_value
+from operators.aggregate.terms import ALL_ROWS, ROWS, Term, given, of_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -40,6 +40,10 @@ class Accumulator(Protocol):
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the state columns, each a bigint."""
+
+    @property
+    def terms(self) -> Sequence[Term]:
+        """What each state column adds up."""
 
     @property
     def overflow(self) -> str:
@@ -92,6 +96,11 @@ class Count:
     def columns(self) -> tuple[str, ...]:
         """One counter."""
         return (f"{self.name}_n",)
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """All rows, or the rows with a value."""
+        return (ALL_ROWS if self.column_name is None else given(self.column_name),)
 
     def unused(self, ranges: Mapping[str, ValueRange]) -> frozenset[str]:
         """None."""
@@ -146,6 +155,11 @@ class Sum:
     def columns(self) -> tuple[str, ...]:
         """The total's columns and the counter."""
         return (*self.total.columns, f"{self.name}_n")
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """The terms of the total, and the rows with a value."""
+        return (*of_value(self.total, self.value), given(self.value))
 
     def unused(self, ranges: Mapping[str, ValueRange]) -> frozenset[str]:
         """The limbs that are out of reach."""
@@ -209,6 +223,11 @@ class WeightedMean:
         """Both totals' columns."""
         return (*self.products.columns, *self.weights.columns)
 
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """The terms of both totals."""
+        return (*of_value(self.products, "product", self.value, self.weight), *of_value(self.weights, self.weight, self.value))
+
     def unused(self, ranges: Mapping[str, ValueRange]) -> frozenset[str]:
         """None: products reach further than what they are made of."""
         return frozenset()
@@ -255,21 +274,23 @@ class WeightedMean:
         return self.products.inexact() | self.weights.inexact()
 
 
-def added_once(calls: Sequence[AggregateUse], accumulators: Sequence[Accumulator], ranges: Mapping[str, ValueRange]) -> dict[str, str | None]:
-    """Return, for each state column, the column whose values it sums: itself, an equal one of an earlier call, or None where nothing is added.
+def added_once(accumulators: Sequence[Accumulator], ranges: Mapping[str, ValueRange]) -> dict[str, str | None]:
+    """Return, for each state column, the column whose sums it has: itself, an earlier one with the same terms, `ROWS`, or None where nothing is added.
 
     `ranges` are the value ranges of argument columns, where known.
     """
-    first: dict[tuple[type[Accumulator], bool, str], Accumulator] = {}
+    first: dict[Term, str] = {ALL_ROWS: ROWS}
     found: dict[str, str | None] = {}
-    for use, one in zip(calls, accumulators, strict=True):
-        like, unused = first.setdefault((type(one), isinstance(one, BestValues) and one.with_nulls, repr(shape(use.args))), one), one.unused(ranges)
-        found |= {name: None if name in unused else source for name, source in zip(one.columns, like.columns, strict=True)}
+    for one in accumulators:
+        unused = one.unused(ranges)
+        found |= {name: None if name in unused else first.setdefault(term, name) for name, term in zip(one.columns, one.terms, strict=True)}
     return found
 
 
 def within(one: Accumulator, ranges: Mapping[str, ValueRange]) -> Accumulator:
-    """Return an accumulator that tests no value where the ranges of its arguments show that all fit."""
+    """Return an accumulator that tests no value where the ranges of its arguments show that all fit, or are finite."""
+    if isinstance(one, BestValues):
+        return replace(one, finite=one.value in ranges)
     if isinstance(one, Sum) and isinstance(one.total, FloatSum) and one.total.columns[-1] in one.unused(ranges):
         return replace(one, total=replace(one.total, tested=False))
     return one

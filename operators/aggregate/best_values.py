@@ -18,6 +18,7 @@ from changelog.exact.rounding import ExactSum, Rounded
 from changelog.lazy_imports import F, pa
 from cxl.typed.tree import AggregateUse
 from operators.aggregate.native_extremes import greatest_value, least_value
+from operators.aggregate.terms import ALL_ROWS, Term, given
 from operators.core.row_type import physical_type
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class BestValues:
         by_key: Whether values are in the order of their records, not in their own.
         descending: Whether the greatest is the best.
         with_nulls: Whether a null is a value.
+        finite: Whether all floats are known to be finite.
     """
 
     name: str
@@ -58,12 +60,18 @@ class BestValues:
     by_key: bool
     descending: bool
     with_nulls: bool
+    finite: bool = False
 
     # The number of values, as all accumulators have sums ------------------------------------------------------------------
     @property
     def columns(self) -> tuple[str, ...]:
         """The number of the group's values."""
         return (f"{self.name}_n",)
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """The rows that have a value."""
+        return (ALL_ROWS if self.with_nulls else given(self.value),)
 
     @property
     def overflow(self) -> str:
@@ -190,7 +198,7 @@ class BestValues:
         if not self.descending:
             return number <= F.lit(bound)
         reached = number >= F.lit(bound)
-        return reached | F.isnan(number) if self.kind == "double" else reached
+        return reached | F.isnan(number) if self.kind == "double" and not self.finite else reached
 
     def _sliced(self, rows: Column, size: int) -> Column:
         return F.slice(F.sort_array(rows, asc=not self.descending), 1, size)
@@ -206,7 +214,7 @@ class BestValues:
 
     def _extreme(self, rank: Column) -> Column:
         """The best of a group's values, or of their keys."""
-        floats = self.kind == "double" and not self.by_key
+        floats = self.kind == "double" and not self.by_key and not self.finite
         return greatest_value(rank, floats=floats) if self.descending else least_value(rank, floats=floats)
 
     def _by_key(self, value: Column, key: Column) -> Column:

@@ -9,6 +9,7 @@ from changelog.columns import column
 from changelog.exact.decimals import LIMBS, DecimalMean, DecimalRatio, DecimalSum, limb_columns, limbs_of, product_columns, products_of
 from changelog.lazy_imports import F, np, pa
 from cxl.typed.tree import AggregateUse, WindowUse
+from operators.aggregate.terms import Term, given, of_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,6 +57,11 @@ class DecimalTotal:
     def columns(self) -> tuple[str, ...]:
         """The total's columns and the counter."""
         return (*self.total.columns, self._count)
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """The terms of the total, and the rows with a value."""
+        return (*of_value(self.total, self.value), given(self.value))
 
     def unused(self, ranges: Mapping[str, ValueRange]) -> frozenset[str]:
         """None: what is known of the ranges is about floats."""
@@ -122,6 +128,11 @@ class DecimalWeightedMean:
     def columns(self) -> tuple[str, ...]:
         """Both totals' columns."""
         return (*self.ratio.above.columns, *self.ratio.below.columns)
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """The terms of both totals."""
+        return (*of_value(self.ratio.above, "product", self.value, self.weight), *of_value(self.ratio.below, self.weight, self.value))
 
     def unused(self, ranges: Mapping[str, ValueRange]) -> frozenset[str]:
         """None: what is known of the ranges is about floats."""

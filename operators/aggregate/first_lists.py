@@ -15,7 +15,7 @@ from changelog.columns import column
 from changelog.lazy_imports import F, pa, pc, pl
 from changelog.rows import Limits, Rows
 from operators.aggregate.best_values import BestValues
-from operators.aggregate.small_deltas import ROWS
+from operators.aggregate.terms import ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

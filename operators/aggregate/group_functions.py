@@ -33,7 +33,7 @@ def grouped(
     """
     ways = _Ways.of(calls, wide=wide)
     fields = [*map(column, groups)]
-    ready = frame.select("_key", *fields, *map(column, (name for use in calls for name in use.columns)), *ways.contributions())
+    ready = frame.select("_key", *fields, *map(column, dict.fromkeys(name for use in calls for name in use.columns)), *ways.contributions())
     parts = [*ways.added(), F.count(F.lit(1)).alias("__rows")]
     added = ready.groupBy(*fields).agg(*parts) if groups else ready.agg(*parts)
     carried = added.select(*fields, *ways.carried(), *ways.kept(), "__rows")
@@ -103,7 +103,7 @@ def first_true(cases: Sequence[tuple[Column, str]]) -> Column:
 
 def _rows_of(use: AggregateUse) -> Column:
     """The arguments of all rows of a group, by key: what Python gets to see."""
-    return F.sort_array(F.collect_list(F.struct(F.col("_key"), *(column(name) for name in use.columns))))
+    return F.sort_array(F.collect_list(F.struct(F.col("_key"), *map(column, dict.fromkeys(use.columns)))))
 
 
 def _with_listed(frame: DataFrame, groups: Sequence[str], calls: Sequence[AggregateUse], listed: Sequence[AggregateUse]) -> DataFrame:

@@ -27,7 +27,7 @@ from operators.aggregate.config import AggregateConfig
 from operators.aggregate.first_lists import ListSize, first_sizes, refilled_size
 from operators.aggregate.group_functions import first_true, grouped, wrongs
 from operators.aggregate.numeric_arguments import numbers_only
-from operators.aggregate.small_deltas import ROWS
+from operators.aggregate.terms import ROWS
 from operators.core.context import OperatorContext
 from operators.core.delta import Delta
 from operators.core.evaluate import FINALIZE, Evaluated, as_it_is, as_new, error_start, error_text, evaluate, reject_key, reject_keys
@@ -265,9 +265,9 @@ class Aggregate(Keyed):
         """
         reaching = {use.columns[0] for use in self.program.calls if use.function.name in ("sum", "avg") and use.args[0].type.kind is Kind.FLOAT}
         ranges = value_ranges(good, sorted(reaching)) if whole else {}
-        sources = added_once(self.program.calls, accumulators, ranges)
-        sign, bests = F.lit(1).cast("bigint") if whole else weight(F.col("_op")), bests_of(accumulators)
-        parts = [part for one in accumulators for name, part in zip(one.columns, within(one, ranges).contributions(sign), strict=True) if sources[name] == name]
+        sources, known = added_once(accumulators, ranges), [within(one, ranges) for one in accumulators]
+        sign, bests = F.lit(1).cast("bigint") if whole else weight(F.col("_op")), bests_of(known)
+        parts = [part for one in known for name, part in zip(one.columns, one.contributions(sign), strict=True) if sources[name] == name]
         ready = good.select(*map(column, self.groups), *parts, *self._ranked(bests), sign.alias(ROWS))
         if whole:
             sizes = first_sizes(good, [*self.groups], bests, context.live_rows(0) or 0, self._list_size(context))

@@ -11,13 +11,10 @@ from changelog.exact.rounding import carried
 from changelog.keys.encoding import encode_key
 from changelog.lazy_imports import np, pa, pc, pl
 from operators.aggregate.accumulators import Accumulator, rounded
+from operators.aggregate.terms import ROWS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-
-ROWS = "__rows"
-"""The state column that counts a group's rows; a group without rows has no row in the output."""
 
 
 def change(rows: pa.Table, groups: Sequence[str], accumulators: Sequence[Accumulator]) -> pa.Table:

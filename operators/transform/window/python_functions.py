@@ -26,7 +26,7 @@ def with_listed(frame: DataFrame, uses: Sequence[WindowUse], number: Column, *, 
 
     A partition at a time goes through Python, its argument columns alone, in the window's order. `number`: a row's position.
     """
-    members = [F.col("__number"), F.col("_key"), *(column(name) for use in uses for name in use.columns)]
+    members = [F.col("__number"), F.col("_key"), *map(column, dict.fromkeys(name for use in uses for name in use.columns))]
     rows = F.sort_array(F.collect_list(F.struct(*members))).alias("rows")
     partitions = frame.withColumn("__number", number).groupBy("__part").agg(rows).select("rows")
     types = ", ".join(f"{use.column} {physical_type(use.type)}" for use in uses)

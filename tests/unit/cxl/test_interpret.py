@@ -324,7 +324,7 @@ def test_an_argument_of_a_function_is_evaluated_once(caplog):
 def test_an_aggregate_runs_as_two_row_programs():
     text = 'let rate = 2\nfilter i > 1\nemit total = sum(i * rate) + rate\nemit label = s + "!"\nemit n = count(*)'
     program = compile_program(text, FIELDS, mode="aggregate", group_by=("s",))
-    assert run(program.before, {"i": 3, "s": "k"}, Context()) == [{"__arg_0_0": 6}]
+    assert run(program.before, {"i": 3, "s": "k"}, Context()) == [{"__arg_0": 6}]
     assert run(program.before, {"i": 1, "s": "k"}, Context()) == []
     assert run(program.after, {"s": "k", "__agg_0": 10, "__agg_1": 2}, Context()) == [{"total": 12, "label": "k!", "n": 2}]
 

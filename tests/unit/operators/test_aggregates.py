@@ -86,6 +86,26 @@ def test_means_of_no_value_are_null_and_null_is_a_group(sail):
     """)  # fmt: skip
 
 
+@pytest.mark.parametrize("few", [True, False], ids=["driver", "engine"])
+@pytest.mark.parametrize("more", ["", "\nemit all = collect(v).length()"], ids=["sums", "rows"])
+@pytest.mark.parametrize("kind", ["int", "float"])
+def test_calls_of_the_same_arguments_have_results_of_their_own(sail, kind, more, few):
+    calls = "emit n = count(v)\nemit s = sum(v)\nemit m = avg(v)\nemit top = max(v)\nemit a = weighted_avg(v, w)\nemit b = weighted_avg(w, v)\nemit c = weighted_avg(v, v)"
+    check(sail, bound("aggregate", {"group_by": ["g"], "cxl": calls + more}, f"g:string, v:{kind}, w:{kind}"), """
+        input  | op | key | g | v | w
+        delta  | +A | 1   | x | 2 | 3
+        delta  | +A | 2   | x | 4 | 1
+        delta  | +A | 3   | x |   | 5
+        output | op | g | n | s | m   | top | a   | b       | c
+        expect | +A | x | 2 | 6 | 3   | 4   | 2.5 | 1.66667 | 3.33333
+        input  | op | key | g | v | w
+        delta  | -R | 2   | x | 4 | 1
+        output | op | g | n | s | m   | top | a   | b       | c
+        expect | -C | x | 2 | 6 | 3   | 4   | 2.5 | 1.66667 | 3.33333
+        expect | +C | x | 1 | 2 | 2   | 2   | 2   | 3       | 2
+    """, few=few)  # fmt: skip
+
+
 def test_a_group_whose_statements_fail_is_a_reject_until_it_is_repaired(sail):
     check(sail, bound("aggregate", {"group_by": ["g"], "cxl": "emit part = 12 / sum(v)"}, "g:string, v:int"), """
         input  | op | key | g | v

@@ -31,6 +31,8 @@ VALUES: Mapping[str, st.SearchStrategy[Any]] = {
     "bool": st.booleans(),
     "decimal(9,2)": st.sampled_from([Decimal("-1.50"), Decimal("0.00"), Decimal("2.25"), Decimal("1234567.89")]),
 }
+SUMMED = ("float", "int")
+"""The types whose values are added up too: sums and best values of one argument share a column and a count."""
 Row = tuple[str | None, Any]
 """A group and a value."""
 
@@ -40,12 +42,12 @@ def rank(value: Any) -> tuple[bool, Any]:
     return (True, 0) if is_nan(value) else (False, value)
 
 
-def model(rows: Mapping[bytes, Row]) -> dict[str | None, dict[str, Any]]:
+def model(rows: Mapping[bytes, Row], kind: str) -> dict[str | None, dict[str, Any]]:
     """The values of each group. A group with a NaN among them is a reject."""
     found: dict[str | None, list[Any]] = {}
     for _, (group, value) in sorted(rows.items()):
         found.setdefault(group, []).append(value)
-    made = {group: _results(values) for group, values in found.items()}
+    made = {group: _results(values) | (_total(values) if kind in SUMMED else {}) for group, values in found.items()}
     return {group: results for group, results in made.items() if not any(map(is_nan, results.values()))}
 
 
@@ -59,6 +61,11 @@ def _results(values: list[Any]) -> dict[str, Any]:
     one: Callable[[Any], Any] = lambda value: value + 0.0 if isinstance(value, float) else value  # noqa: E731  # zeros that are compared have no sign
     extremes = {"low": one(min(known, key=rank)), "high": one(max(known, key=rank))} if known else {"low": None, "high": None}
     return {**extremes, "one": values[0], "end": values[-1], "some": known[0] if known else None, "n": len(known), "rows": len(values)}
+
+
+def _total(values: list[Any]) -> dict[str, Any]:
+    known = [value for value in values if value is not None]
+    return {"total": sum(known) + 0 if known else None}
 
 
 @st.composite
@@ -92,7 +99,8 @@ def in_words(value: Any) -> Any:
 
 def followed(engine: Engine, kind: str, history: list[dict[bytes, Row | None]], limits: Limits, *, few: bool) -> None:
     """Assert that the folded answers of an aggregate are the model's after each step."""
-    program = "\n".join([*(f"emit {name} = {call}(v)" for name, call in CALLS.items()), "emit n = count(v)", "emit rows = count(*)"])
+    calls = CALLS | ({"total": "sum"} if kind in SUMMED else {})
+    program = "\n".join([*(f"emit {name} = {call}(v)" for name, call in calls.items()), "emit n = count(v)", "emit rows = count(*)"])
     operator = bound("aggregate", {"group_by": ["g"], "cxl": program}, f"g:string, v:{kind}")
     memory, live, shown = Memory(engine, operator, limits, few), dict[bytes, Row](), dict[str | None, dict[str, Any]]()
     for step in history:
@@ -104,8 +112,8 @@ def followed(engine: Engine, kind: str, history: list[dict[bytes, Row | None]], 
             if row["_op"] in (1, 2):
                 del shown[row["g"]]
             else:
-                shown[row["g"]] = {name: in_words(row[name]) for name in (*CALLS, "n", "rows")}
-        assert shown == {group: {name: in_words(value) for name, value in values.items()} for group, values in model(live).items()}
+                shown[row["g"]] = {name: in_words(row[name]) for name in (*calls, "n", "rows")}
+        assert shown == {group: {name: in_words(value) for name, value in values.items()} for group, values in model(live, kind).items()}
 
 
 @pytest.mark.parametrize("few", [True, False], ids=["driver", "engine"])
