@@ -15,7 +15,7 @@ PROPERTIES = {
     "delta.checkpointInterval": "10",  # a run opens a table a few times, and each time reads the log since the last checkpoint
 }
 """Properties of the tables of a state."""
-MANY_FILES = 20
+MANY_FILES = 10
 """A table with more small files than this is compacted."""
 SMALL_FILE = 4 << 20
 """Bytes below which a file counts as small: to write it anew costs less than to open it in every run."""
