@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
 
 from changelog.lazy_imports import F, pa, pc
@@ -126,7 +125,7 @@ def _data_files(context: OutputContext, run: RunState, node: Node, targets: Targ
 
 
 def _by_target(run: RunState, node: Node, targets: Targets, rows: OutputRows, paths: Collection[str]) -> Iterator[_Piece]:
-    """The rows of each source file with the path that they are written to; files with one stem share theirs."""
+    """The rows of each source file with the path that they are written to; where `{source_file}` names it, files with one stem share theirs."""
     if rows.table is not None:
         counts, none = rows.table.group_by(ORIGIN).aggregate([([], "count_all")]), rows.table.slice(0, 0)
     else:
@@ -135,7 +134,7 @@ def _by_target(run: RunState, node: Node, targets: Targets, rows: OutputRows, pa
     found = dict(zip(*(counts.column(name).to_pylist() for name in (ORIGIN, "count_all")), strict=True))
     by_path: dict[Place, list[str]] = {}
     for origin in sorted({*found, *paths}):
-        by_path.setdefault(targets.path_for(node, PurePosixPath(origin).stem), []).append(origin)
+        by_path.setdefault(targets.path_for(node, origin), []).append(origin)
     for path, names in by_path.items():
         count = sum(found.get(name, 0) for name in names)
         yield _Piece(path, _of_origins(rows, names) if count else OutputRows(none, None), count)

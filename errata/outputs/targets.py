@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 from errata.core.diagnostics import PipelineErrors
@@ -143,9 +143,11 @@ class Targets:
         """Whether an output is one file for each source file."""
         return PathTemplate.parse(self.configs[node.name].path).by_file
 
-    def path_for(self, node: Node, stem: str) -> Place:
-        """Where the rows of a source file of this stem are written."""
-        return self._rendered(self.configs[node.name].path, replace(self.tokens[node.name], source_file=stem))
+    def path_for(self, node: Node, origin: str) -> Place:
+        """Where the rows of a source file are written."""
+        file = PurePosixPath(origin)
+        tokens = replace(self.tokens[node.name], source_file=file.stem, source_path=str(file.parent / file.stem))
+        return self._rendered(self.configs[node.name].path, tokens)
 
     def rendered(self, node: Node, path: str, epoch: int) -> Place:
         """Another path of an output, with an epoch's tokens replaced."""

@@ -38,6 +38,7 @@ class TokenValues:
     pipeline_hash: str = ""
     channel: str | None = None
     source_file: str | None = None
+    source_path: str | None = None
     epoch: int | None = None
 
 
@@ -122,7 +123,7 @@ def _value(token: Token, values: TokenValues) -> str:
         return (values.started or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
     if token.name == "epoch" and values.epoch is not None:
         return str(values.epoch).zfill(int(token.argument or 1))
-    value = {"n": None, "source_path": values.source_file}.get(token.name, getattr(values, token.name, None))
+    value = getattr(values, token.name, None)  # {n} has none
     return "" if value is None else str(value)
 
 

@@ -211,6 +211,29 @@ def test_each_source_file_has_its_own_also_where_no_row_of_it_is_left(tmp_path: 
     assert folder.violations() == []
 
 
+def test_files_of_one_name_have_their_own_by_path(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", PER_FOLDER)
+    for place, rows in (("in/a", "1"), ("in/x/a", "2"), ("in/x/b.c", "3")):
+        folder.write(f"{place}.csv", f"id\n{rows}\n")
+    folder.run()
+    assert {path: folder.text(path) for path in ("out/in/a.csv", "out/in/x/a.csv", "out/in/x/b.c.csv", "stem-a.csv", "stem-b.c.csv")} == {
+        "out/in/a.csv": "id\n1\n", "out/in/x/a.csv": "id\n2\n", "out/in/x/b.c.csv": "id\n3\n", "stem-a.csv": "id\n1\n2\n", "stem-b.c.csv": "id\n3\n",
+    }  # fmt: skip
+    folder.remove("in/x/a.csv")
+    folder.run()
+    assert not (tmp_path / "out/in/x/a.csv").exists()
+    assert folder.text("stem-a.csv") == "id\n1\n"
+    assert folder.violations() == []
+
+
+PER_FOLDER = """\
+pipeline: {name: folders}
+nodes:
+  - {type: source, name: s, config: {name: s, type: csv, glob: "in/**/*.csv", schema: [{name: id, type: int}]}}
+  - {type: output, name: out, input: s, config: {name: out, type: csv, path: "out/{source_path}.csv"}}
+  - {type: output, name: stems, input: s, config: {name: stems, type: csv, path: "stem-{source_file}.csv"}}
+"""
 CHANGES = "changelog: {path: 'PLACE/{epoch}.csv', form: retract, format: jsonl}"
 CUT = [
     ("path: o/t.csv, split: {max_records: 2}", "cl"),
