@@ -143,7 +143,7 @@ class Resolver:
                 "E200", f"unknown {root.namespace} member '${dotted}'", path[-1][1], help=self._declare(root, names[-1], known)
             )
             return poison(span)
-        if root.namespace == "pipeline" and names[0] in OF_THE_RECORD:
+        if root.namespace == "pipeline" and names[0] in OF_THE_RECORD and names[0] not in self.target.system.pipeline:
             return tree.System(PIPELINE[names[0]], span, "source", (OF_THE_RECORD[names[0]],))
         return tree.System(ANY if known is None else known[names[-1]], span, root.namespace, names)
 

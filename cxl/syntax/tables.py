@@ -139,7 +139,7 @@ def keywords() -> frozenset[str]:
 
 def readable(name: str) -> bool:
     """Whether a program can read a field of this name: a word that is no keyword, or a path of words with points between them."""
-    return _PATH.fullmatch(name) is not None and name.partition(".")[0] not in keywords()
+    return _PATH.fullmatch(name) is not None and name.partition(".")[0] not in {*keywords(), "_"}
 
 
 def loaded(stored: dict[str, Any]) -> Lark:

@@ -78,27 +78,31 @@ class Targets:
     def _refuse_shared(self, plan: Plan) -> None:
         """Raise PipelineErrors where tokens make one path of two (E322)."""
         owners = {_plain(self.dlq): "the dead letter queue"} if self.dlq else {}
-        for node, path in self._written(plan):
+        for node, path, _ in self._written(plan):
             if path in owners:
                 message = f"{owners[path]} and output '{node.name}' both write '{below(path, self.folder)}'"
                 raise PipelineErrors([node.spec.document.error((*node.spec.path, "config", "path"), "E322", message)])
             owners[path] = f"output '{node.name}'"
 
     def _refuse_own(self, plan: Plan) -> None:
-        """Raise PipelineErrors where tokens make a path at which nothing may be written (E349)."""
-        for node, path in self._written(plan):
+        """Raise PipelineErrors where tokens make a path at which nothing may be written, or which would feed the next run (E349)."""
+        for node, path, moves in self._written(plan):
             fault = self.own.fault(path) if is_local(self.configs[node.name].path) else self.own.fault(self.place(node))
+            fault = self.own.feeds(path) if fault is None and moves else fault
             if fault is not None:
                 error = node.spec.document.error((*node.spec.path, "config", "path"), "E349", f"'{below(path, self.folder)}' {fault}", help=HELP)
                 raise PipelineErrors([error])
 
-    def _written(self, plan: Plan) -> Iterator[tuple[Node, str]]:
-        """The paths that outputs write, tokens replaced, as far as they do not depend on the rows."""
+    def _written(self, plan: Plan) -> Iterator[tuple[Node, str, bool]]:
+        """The paths that outputs write, tokens replaced, as far as they do not depend on the rows, and whether each is that of a file which no other run writes."""
         for node in file_outputs(plan):
             config, path = self.configs[node.name], self.outputs[node.name]
-            paths = [] if self.by_source_file(node) else [path, *([path.with_name(f"{path.name}.meta.json")] if config.write_meta else [])]
-            paths += [self._rendered(config.changelog.path, self.tokens[node.name])] if config.changelog else []
-            yield from ((node, _plain(one)) for one in paths)
+            if not self.by_source_file(node):
+                yield node, _plain(path), _moves(config.path) and self._is_file(node, _plain(path))
+                if config.write_meta:
+                    yield node, _plain(path.with_name(f"{path.name}.meta.json")), _moves(config.path)
+            if config.changelog:
+                yield node, _plain(self._rendered(config.changelog.path, self.tokens[node.name])), _moves(config.changelog.path)
 
     def path(self, node: Node) -> Place:
         """Where an output is written."""
@@ -167,7 +171,7 @@ class Targets:
 
     def _refuse_obstacles(self, plan: Plan) -> None:
         """Raise StorageFailed where a folder stands that has to be a file, or a file that has to be a folder, as far as it does not depend on the rows."""
-        written = [(f"output '{node.name}'", self.places / path, self._is_file(node, path)) for node, path in self._written(plan) if is_local(self.configs[node.name].path)]
+        written = [(f"output '{node.name}'", self.places / path, self._is_file(node, path)) for node, path, _ in self._written(plan) if is_local(self.configs[node.name].path)]
         for owner, path, is_file in [*written, *([("the dead letter queue", self.dlq, True)] if self.dlq else [])]:
             obstacle = path if is_file and path.is_dir() else next((one for one in path.parents if one.exists() and not one.is_dir()), None)
             if obstacle is not None:
@@ -181,7 +185,7 @@ class Targets:
     def refuse_written(self, node: Node, paths: Sequence[Place], head: Entry | None, history: History, *, force: bool) -> None:
         """`refuse_foreign` for paths that are known only once the rows are. Raises StorageFailed also where nothing may be written, `force` or not."""
         for path in paths:
-            if (fault := self.own.fault(path)) is not None:
+            if (fault := self.own.fault(path) or (self.own.feeds(path) if _moves(self.configs[node.name].path) else None)) is not None:
                 raise StorageFailed(f"output '{node.name}': '{below(str(path), self.folder)}' {fault}", help=HELP)
         if not force:
             self._refuse(node.name, paths, head, history)
@@ -353,6 +357,11 @@ def _sidecar_of(path: Place, config: OutputConfig) -> list[Place]:
 def _tokens(node: Node, context: OutputContext) -> TokenValues:
     plan, this = context.plan, context.this_run
     return TokenValues(plan.source_stems(node.name), this.batch_id, this.execution_id, this.started, plan.hash(), plan.settings.channel, epoch=this.epoch)
+
+
+def _moves(path: str) -> bool:
+    """Whether each run writes another file at a path with tokens."""
+    return not PathTemplate.parse(path).steady_but_for_files
 
 
 def _target(node: Node, plan: Plan, values: TokenValues) -> Place:

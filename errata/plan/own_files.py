@@ -55,16 +55,15 @@ class ProtectedFiles:
         reader = next((node.name for node, pattern in _objects(self.plan) if pattern(uri)), None)
         return None if reader is None else f"is read by source '{reader}'"
 
-    def feeds(self, path: str) -> str | None:
-        """The fault of a path with tokens that are others in the next run, where a source would then read what this run wrote; None where there is none."""
-        template = PathTemplate.parse(path)
-        if not self.inputs or template.steady_but_for_files:
+    def feeds(self, path: str | Place) -> str | None:
+        """The fault of a file that no other run writes, where a source would read it in the next run, as the end of a sentence; None where none would.
+
+        For files of this machine, which need not be there yet: `fault` knows what sources read of a store.
+        """
+        if not self.inputs or not is_local(str(path)):
             return None
-        some = "".join(part if isinstance(part, str) else "1" for part in template.parts)
-        if not is_local(some):
-            return self._object_fault(some)
-        name = posixpath.normpath(some)
-        reader = next((node.name for node in self.plan.of_kind("source") if would_read(node, self.plan, name)), None)
+        file = Path(os.path.realpath(self.plan.settings.folder / str(path).removeprefix("file://")))
+        reader = next((node.name for node in self.plan.of_kind("source") if would_read(node, self.plan, file)), None)
         return None if reader is None else f"is read by source '{reader}'"
 
     def _folder_fault(self, real: Path) -> str | None:
@@ -128,7 +127,7 @@ def check_targets(own: ProtectedFiles, document: Document) -> Iterator[Diagnosti
     plan = own.plan
     for node in plan.of_kind("output"):
         for keys, path in _outputs(node):
-            if (fault := own.fault(known_part(path)) or own.feeds(path)) is not None:
+            if (fault := own.fault(known_part(path))) is not None:
                 place = (*node.spec.path, "config", *keys)
                 yield node.spec.document.error(place, "E349", f"'{path}' {fault}", help=HELP, node=node.name)
     for place, named in _others(plan):

@@ -56,13 +56,13 @@ def reach_of(node: Node, plan: Plan) -> Reach:
         return Reach(None, links=True)
 
 
-def would_read(node: Node, plan: Plan, name: str) -> bool:
-    """Whether a source reads each file with this path below the pipeline's folder that its pattern finds, also one that is not there yet."""
+def would_read(node: Node, plan: Plan, file: Path) -> bool:
+    """Whether a source finds a file with this real path, once it is there, by a pattern that takes files of any size and time."""
     operator = cast("SourceNode", node.operator)
     if operator.versioned or operator.config.asks or operator.has_own_file or operator.config.dataset:
         return False
     try:
-        return looks_for(_query(operator), plan.settings.places.folder, name)
+        return looks_for(_query(operator), plan.settings.places.folder, file)
     except FormatError:  # `discovered` says what is wrong
         return False
 

@@ -223,13 +223,13 @@ class Reach:
         return self.links or (self.folder is not None and any(map(self.folder.samefile, path.parents)))
 
 
-def looks_for(query: FileQuery, folder: Path, name: str) -> bool:
+def looks_for(query: FileQuery, folder: Path, file: Path) -> bool:
     """Whether the glob or the regular expression of a query takes a file of this machine, once it is there. A query that also asks for sizes, times or a number of files takes none.
 
     Args:
         query: What is looked for.
         folder: The base folder.
-        name: The path of the file below it, with `/`.
+        file: The file, by its real path.
 
     Raises:
         PathRefused: a pattern is invalid
@@ -239,8 +239,12 @@ def looks_for(query: FileQuery, folder: Path, name: str) -> bool:
         return False
     root = _slashed(folder.resolve())
     listing = _Listing.of(query, root)
-    below = (root + name).removeprefix(listing.top)
-    return bool(listing.fits(below)) and (listing.recursive or below.rpartition("/")[0] == listing.folder) and not path_matcher(query.exclude)(name)
+    real, top = file.as_posix(), _slashed(Path(listing.top + listing.folder).resolve())
+    name = real.removeprefix(top)
+    if name == real or ("/" in name and not listing.recursive):
+        return False
+    found = f"{listing.folder}/{name}".removeprefix("/")
+    return bool(listing.fits(found)) and not path_matcher(query.exclude)((listing.top + found).removeprefix(root))
 
 
 @dataclass(frozen=True, slots=True)

@@ -353,6 +353,15 @@ def test_the_pipeline_names_file_and_row_of_each_record(tmp_path: Path) -> None:
     assert folder.violations() == []
 
 
+def test_a_declared_variable_goes_before_the_file_and_row_of_a_record(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    declared = "vars: { pipeline: { source_row: { type: int, default: 77 } } }"
+    folder.write("pipeline.yaml", OF_RECORDS.replace("name: records", f"name: records, {declared}"))
+    folder.write("in/a.csv", "q\n3\n")
+    folder.run()
+    assert folder.text("out.csv") == "q,folder,stem,row\n3,in,a,77\n"
+
+
 COUNTED = """\
 pipeline: { name: counted }
 error_handling: { strategy: continue, dlq: { path: rejected.csv } }

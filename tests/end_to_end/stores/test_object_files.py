@@ -267,10 +267,10 @@ def test_a_bucket_that_no_connection_covers_is_not_asked(lake: Lake, place: str)
     assert (code, "E640" in stderr, lake.faults.seen) == (1, True, [])
 
 
-@pytest.mark.parametrize("path", ["in/report.csv", "in/report-{batch_id}.csv"])
-def test_an_output_over_an_input_is_refused(lake: Lake, path: str) -> None:
+@pytest.mark.parametrize(("path", "word"), [("in/report.csv", "check"), ("in/report-{batch_id}.csv", "run")])
+def test_an_output_over_an_input_is_refused(lake: Lake, path: str, word: str) -> None:
     lake.pipeline(path=path)
-    code, _, stderr = command("check", str(lake.folder.path / "pipeline.yaml"))
+    code, _, stderr = command(word, str(lake.folder.path / "pipeline.yaml"))
     assert (code, "E349" in stderr) == (1, True)
 
 
