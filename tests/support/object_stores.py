@@ -29,11 +29,17 @@ DEADLINE = 30.0
 
 SERVER = """
 import os, sys, threading
+from moto.s3.responses import S3Response
 from moto.server import main
+put, one = S3Response.put_object, threading.Lock()
+def put_object(*asked):
+    with one:
+        return put(*asked)
+S3Response.put_object = put_object
 threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
 main(["-H", "127.0.0.1", "-p", sys.argv[1]])
 """
-"""The server, which ends with the process that started it, however that ends."""
+"""The server, which ends with the process that started it, however that ends. It takes one object at a time: like S3, and unlike moto by itself, it tests a condition and stores the object in one step."""
 
 
 @cache
