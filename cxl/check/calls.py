@@ -242,18 +242,17 @@ def _aggregate_refusal(check: Checker, name: str) -> tuple[str, str, str] | None
 
 
 def _aggregate_use(check: Checker, node: ast.FreeCall, entry: Builtin, args: tuple[tree.Expr, ...], star: bool) -> tree.Expr:
-    uses, span = check.uses.aggregates, check.at(node.span)
-    key = (entry.name, star, tuple(map(shape, args)))
+    uses, span, columns = check.uses.aggregates, check.at(node.span), _columns(check, args)
     for use in uses:
-        if key == (use.function.name, use.star, tuple(map(shape, use.args))):
+        if (use.function.name, use.star, use.columns) == (entry.name, star, columns):
             return tree.Result(use.type, span, use.column)
     type_ = INT if star else _use_type(entry, args)
-    uses.append(tree.AggregateUse(f"__agg_{len(uses)}", _columns(check, args), entry, args, star, type_, span))
+    uses.append(tree.AggregateUse(f"__agg_{len(uses)}", columns, entry, args, star, type_, span))
     return tree.Result(type_, span, uses[-1].column)
 
 
 def _columns(check: Checker, args: tuple[tree.Expr, ...]) -> tuple[str, ...]:
-    """The columns of the arguments of a call."""
+    """The columns of the arguments of a call. Arguments of equal shape have one column."""
     known = check.uses.arguments
     return tuple(known.setdefault(repr(shape(arg)), f"{tree.ARGUMENT}{len(known)}") for arg in args)
 
@@ -353,12 +352,10 @@ def _window_use(check: Checker, node: ast.MethodCall, entry: Builtin, args: tupl
     type_ = (type_ if member is None else ANY if value is None else value.type).or_null
     is_made = value is not None and not isinstance(value, tree.Field)
     args = (*args, value) if value is not None and is_made else args
-    member = value.name if isinstance(value, tree.Field) else None if is_made else member
-    key = (entry.name, is_made, member, tuple(map(shape, args)))
-    for use in uses:
-        if key == (use.function.name, use.member in use.columns, use.read_field, tuple(map(shape, use.args))):
-            return tree.Result(use.type, span, use.column)
     columns = _columns(check, args)
-    member = columns[-1] if is_made else member
+    member = columns[-1] if is_made else value.name if isinstance(value, tree.Field) else member
+    for use in uses:
+        if (use.function.name, use.member, use.columns) == (entry.name, member, columns):
+            return tree.Result(use.type, span, use.column)
     uses.append(tree.WindowUse(f"__win_{len(uses)}", columns, entry, args, member, type_, span))
     return tree.Result(type_, span, uses[-1].column)

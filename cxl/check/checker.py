@@ -25,7 +25,7 @@ class Uses:
     """Requirements of a program on its operator, collected during the check.
 
     Args:
-        arguments: Columns of the arguments of aggregate and window calls, by the shapes of these: equal arguments share a column.
+        arguments: The columns of the arguments of aggregate and window calls, by shape.
         broken: Functions with errors in their bodies. Their calls report nothing more.
         emits: Emitted names, each with the place of its first emit.
         emitted_all: The names among them that `emit name.*` emits.

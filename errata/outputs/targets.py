@@ -87,9 +87,8 @@ class Targets:
     def _refuse_own(self, plan: Plan) -> None:
         """Raise PipelineErrors where tokens make a path at which nothing may be written, or which would feed the next run (E349)."""
         for node, path, moves in self._written(plan):
-            fault = self.own.fault(path) if is_local(self.configs[node.name].path) else self.own.fault(self.place(node))
-            fault = self.own.feeds(path) if fault is None and moves else fault
-            if fault is not None:
+            fault = self.own.fault(path if is_local(self.configs[node.name].path) else self.place(node))
+            if (fault := fault or (self.own.feeds(path) if moves else None)) is not None:
                 error = node.spec.document.error((*node.spec.path, "config", "path"), "E349", f"'{below(path, self.folder)}' {fault}", help=HELP)
                 raise PipelineErrors([error])
 

@@ -42,8 +42,12 @@ class ProtectedFiles:
         """The fault of writing to a path or URI, as the end of a sentence; None where there is none."""
         if not is_local(str(place)):
             return self._table_fault(str(place).rstrip("/")) or self._object_fault(str(place))
-        path = self.plan.settings.folder / str(place).removeprefix("file://")
+        path = self._here(place)
         return self._folder_fault(Path(os.path.realpath(path))) or self._file_fault(path)
+
+    def _here(self, place: str | Place) -> Path:
+        """The path on this machine."""
+        return self.plan.settings.folder / str(place).removeprefix("file://")
 
     def _table_fault(self, uri: str) -> str | None:
         if f"{uri}/".startswith(f"{self.state.root}/"):
@@ -55,14 +59,14 @@ class ProtectedFiles:
         reader = next((node.name for node, pattern in _objects(self.plan) if pattern(uri)), None)
         return None if reader is None else f"is read by source '{reader}'"
 
-    def feeds(self, path: str | Place) -> str | None:
+    def feeds(self, place: str | Place) -> str | None:
         """The fault of a file that no other run writes, where a source would read it in the next run, as the end of a sentence; None where none would.
 
         For files of this machine, which need not be there yet: `fault` knows what sources read of a store.
         """
-        if not self.inputs or not is_local(str(path)):
+        if not self.inputs or not is_local(str(place)):
             return None
-        file = Path(os.path.realpath(self.plan.settings.folder / str(path).removeprefix("file://")))
+        file = Path(os.path.realpath(self._here(place)))
         reader = next((node.name for node in self.plan.of_kind("source") if would_read(node, self.plan, file)), None)
         return None if reader is None else f"is read by source '{reader}'"
 

@@ -19,7 +19,7 @@ from cxl.types.types import Kind
 from operators.aggregate.best_values import BestValues, best_values
 from operators.aggregate.decimal_accumulators import decimal_accumulator
 from operators.aggregate.native_extremes import greatest_value, least_value
-from operators.aggregate.terms import ALL_ROWS, ROWS, Term, given, of_value
+from operators.aggregate.terms import ROWS, Term, counted, of_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -100,7 +100,7 @@ class Count:
     @property
     def terms(self) -> tuple[Term, ...]:
         """All rows, or the rows with a value."""
-        return (ALL_ROWS if self.column_name is None else given(self.column_name),)
+        return (counted(self.column_name),)
 
     def unused(self, ranges: Mapping[str, ValueRange]) -> frozenset[str]:
         """None."""
@@ -159,7 +159,7 @@ class Sum:
     @property
     def terms(self) -> tuple[Term, ...]:
         """The terms of the total, and the rows with a value."""
-        return (*of_value(self.total, self.value), given(self.value))
+        return (*of_value(self.total, self.value), counted(self.value))
 
     def unused(self, ranges: Mapping[str, ValueRange]) -> frozenset[str]:
         """The limbs that are out of reach."""
@@ -275,11 +275,11 @@ class WeightedMean:
 
 
 def added_once(accumulators: Sequence[Accumulator], ranges: Mapping[str, ValueRange]) -> dict[str, str | None]:
-    """Return, for each state column, the column whose sums it has: itself, an earlier one with the same terms, `ROWS`, or None where nothing is added.
+    """Return, for each state column, the column whose sums it has: itself, an earlier one with the same term, `ROWS`, or None where nothing is added.
 
     `ranges` are the value ranges of argument columns, where known.
     """
-    first: dict[Term, str] = {ALL_ROWS: ROWS}
+    first: dict[Term, str] = {counted(None): ROWS}
     found: dict[str, str | None] = {}
     for one in accumulators:
         unused = one.unused(ranges)

@@ -18,7 +18,7 @@ from changelog.exact.rounding import ExactSum, Rounded
 from changelog.lazy_imports import F, pa
 from cxl.typed.tree import AggregateUse
 from operators.aggregate.native_extremes import greatest_value, least_value
-from operators.aggregate.terms import ALL_ROWS, Term, given
+from operators.aggregate.terms import Term, counted
 from operators.core.row_type import physical_type
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class BestValues:
     @property
     def terms(self) -> tuple[Term, ...]:
         """The rows that have a value."""
-        return (ALL_ROWS if self.with_nulls else given(self.value),)
+        return (counted(None if self.with_nulls else self.value),)
 
     @property
     def overflow(self) -> str:

@@ -9,7 +9,7 @@ from changelog.columns import column
 from changelog.exact.decimals import LIMBS, DecimalMean, DecimalRatio, DecimalSum, limb_columns, limbs_of, product_columns, products_of
 from changelog.lazy_imports import F, np, pa
 from cxl.typed.tree import AggregateUse, WindowUse
-from operators.aggregate.terms import Term, given, of_value
+from operators.aggregate.terms import Term, counted, of_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,7 +61,7 @@ class DecimalTotal:
     @property
     def terms(self) -> tuple[Term, ...]:
         """The terms of the total, and the rows with a value."""
-        return (*of_value(self.total, self.value), given(self.value))
+        return (*of_value(self.total, self.value), counted(self.value))
 
     def unused(self, ranges: Mapping[str, ValueRange]) -> frozenset[str]:
         """None: what is known of the ranges is about floats."""

@@ -1,4 +1,4 @@
-"""What the state columns of accumulators add up. Two columns with the same terms have the same sums, so a query computes one of them."""
+"""What the state columns of accumulators add up. Two columns with the same term have the same sums, so a query computes one of them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ Term: TypeAlias = tuple[object, ...]
 """What a state column adds up over the rows of a group. Equal terms have equal sums."""
 ROWS: Final = "__rows"
 """The state column that counts a group's rows; a group without rows has no row in the output."""
-ALL_ROWS: Final[Term] = ("rows",)
-"""The terms of a column that counts all rows."""
 
 
 class Total(Protocol):
@@ -21,11 +19,11 @@ class Total(Protocol):
         """Their names."""
 
 
-def given(value: str) -> Term:
-    """The terms of a column that counts the rows with a value in a column."""
-    return ("given", value)
+def counted(value: str | None) -> Term:
+    """The term of a column that counts the rows with a value in a column; None: all rows."""
+    return ("count", value)
 
 
 def of_value(total: Total, *arguments: str) -> tuple[Term, ...]:
-    """The terms of the columns of a total, named by what it is made of: columns of arguments, and how."""
+    """The terms of the columns of a total. `arguments` says what the total is made of: columns, and how."""
     return tuple((type(total), *arguments, at) for at in range(len(total.columns)))

@@ -86,6 +86,11 @@ class FileQuery:
     recursive: bool = True
     on_no_match: Literal["error", "warn", "skip"] = "error"
 
+    @property
+    def searches(self) -> bool:
+        """Whether a folder of this machine is searched, for a glob or a regular expression."""
+        return self.regex is not None if self.glob is None else not is_object(self.glob)
+
     @cached_property
     def pattern(self) -> str:
         """The text of the matcher, for messages."""
@@ -185,7 +190,7 @@ def _candidates(query: FileQuery, places: Places) -> Iterator[FileStat | None]:
         yield from (_named(path, places) for path in query.paths)
     elif query.glob is not None and is_object(query.glob):
         yield from _objects(query.glob, places)
-    elif query.glob is not None or query.regex is not None:
+    elif query.searches:
         listing = _Listing.of(query, root)
         yield from (_stat(listing.top + name, root, linked=linked) for name, linked in listing.names())
 
@@ -235,16 +240,12 @@ def looks_for(query: FileQuery, folder: Path, file: Path) -> bool:
         PathRefused: a pattern is invalid
     """
     asks = (query.modified_after, query.modified_before, query.min_size, query.max_size, query.take_first, query.take_last)
-    if (query.glob is None and query.regex is None) or (query.glob is not None and is_object(query.glob)) or any(one is not None for one in asks):
+    if not query.searches or any(one is not None for one in asks):
         return False
     root = _slashed(folder.resolve())
     listing = _Listing.of(query, root)
-    real, top = file.as_posix(), _slashed(Path(listing.top + listing.folder).resolve())
-    name = real.removeprefix(top)
-    if name == real or ("/" in name and not listing.recursive):
-        return False
-    found = f"{listing.folder}/{name}".removeprefix("/")
-    return bool(listing.fits(found)) and not path_matcher(query.exclude)((listing.top + found).removeprefix(root))
+    name = listing.name_of(file)
+    return name is not None and not path_matcher(query.exclude)((listing.top + name).removeprefix(root))
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +273,15 @@ class _Listing:
         """What fits, relative to `top`, and whether each is a link. Only the folder before the first special character of a glob is read."""
         fits = self.fits
         return (found for found in _below(self.top, self.folder, recursive=self.recursive) if fits(found[0]))
+
+    def name_of(self, file: Path) -> str | None:
+        """The name under which a file with a real path fits, whether it is there or not; None where it does not."""
+        real, folder = file.as_posix(), _slashed(Path(self.top + self.folder).resolve())
+        rest = real.removeprefix(folder)
+        if rest == real or ("/" in rest and not self.recursive):
+            return None
+        name = f"{self.folder}/{rest}".removeprefix("/")
+        return name if self.fits(name) else None
 
     def has_links(self) -> bool:
         """Whether something that fits is a link."""
