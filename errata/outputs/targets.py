@@ -93,7 +93,7 @@ class Targets:
                 raise PipelineErrors([error])
 
     def _written(self, plan: Plan) -> Iterator[tuple[Node, str, bool]]:
-        """The paths that outputs write, tokens replaced, as far as they do not depend on the rows, and whether each is that of a file which no other run writes."""
+        """The paths that outputs write, tokens replaced, as far as they do not depend on the rows. With each, whether only this run writes a file there."""
         for node in file_outputs(plan):
             config, path = self.configs[node.name], self.outputs[node.name]
             if not self.by_source_file(node):

@@ -60,9 +60,9 @@ class ProtectedFiles:
         return None if reader is None else f"is read by source '{reader}'"
 
     def feeds(self, place: str | Place) -> str | None:
-        """The fault of a file that no other run writes, where a source would read it in the next run, as the end of a sentence; None where none would.
+        """The fault of a file that only this run writes and that a source would read in the next one, as the end of a sentence; None where none would.
 
-        For files of this machine, which need not be there yet: `fault` knows what sources read of a store.
+        The file is on this machine and need not be there yet. What sources read of a store, `fault` knows.
         """
         if not self.inputs or not is_local(str(place)):
             return None

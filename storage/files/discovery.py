@@ -229,7 +229,7 @@ class Reach:
 
 
 def looks_for(query: FileQuery, folder: Path, file: Path) -> bool:
-    """Whether the glob or the regular expression of a query takes a file of this machine, once it is there. A query that also asks for sizes, times or a number of files takes none.
+    """Whether a query finds a file of this machine by its glob or regular expression, once the file is there. One that also asks for sizes, times or a number of files finds none.
 
     Args:
         query: What is looked for.
