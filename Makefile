@@ -1,7 +1,7 @@
 # Each target makes the environment that it needs, from the lock files, and nothing has to be installed by hand
 # but Python 3.11. A stamp file in .venv says which lock file the environment was made from.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo fast test servers deep deeptests deepcases lint types contracts conformance integrations pyright vscode bench docs site man wheel lock clean
+.PHONY: help setup demo fast test servers azurite deep deeptests deepcases lint types contracts conformance integrations pyright vscode bench docs site man wheel lock clean
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
@@ -9,6 +9,8 @@ PYTHON ?= $(shell for p in python3.11 python3; do "$$p" -c 'import sys; sys.exit
 BIN := .venv/bin
 WHEEL := build/wheel
 AZURITE := build/azurite
+# Which tests make servers runs.
+SERVERS ?= servers
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 JAVA := $(shell java -version >/dev/null 2>&1 && echo yes)
 # Modules are compiled once, not by each process that imports them: the suite starts some hundred.
@@ -59,10 +61,12 @@ fast: $(BIN)/.develop ## the units, in about a minute; no run of a pipeline
 test: $(BIN)/.develop ## units and end-to-end tests, on Sail and, where Java is, on Spark
 	$(call tests,not deep,)
 
-servers: $(BIN)/.develop ## tests with servers of their own, PostgreSQL and object stores, the long ones too (downloads Azurite where npm is)
+servers: $(BIN)/.develop azurite ## tests with servers of their own, PostgreSQL and object stores, the long ones too (downloads Azurite where npm is)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "$(SERVERS) and not spark" $(ARGS)
+
+azurite:
 	@test -e $(AZURITE)/node_modules/azurite || { command -v npm >/dev/null && timeout 120 npm install --prefix $(AZURITE) --ignore-scripts --no-audit --no-fund --silent azurite@3.37.0; } \
 	|| echo "Azurite cannot be had: tests with Azure are left out" >&2
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "servers and not spark" $(ARGS)
 
 deep: deeptests deepcases ## invariants, crashes, random pipelines, all conformance cases; make deep PART=3/40 takes one part of forty
 

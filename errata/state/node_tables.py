@@ -108,7 +108,7 @@ class Tables:
 
         return _through(node, self._inputs(node, read), values)
 
-    def live(self, engine: Engine, node: Node, values: RunValues, at: int | None = None, choose: Choose | None = None) -> Rows:
+    def live(self, engine: Engine, node: Node, values: RunValues, at: int | None = None, choose: Choose | None = None, *, few: bool = False) -> Rows:
         """The live rows of a node, rejects among them: `_epoch`, `_key`, hidden and data columns.
 
         Args:
@@ -117,9 +117,10 @@ class Tables:
             values: System variables, for nodes without a table.
             at: The epoch; None for the last.
             choose: Chooses rows by what they hold, and may shape them. The others are not folded.
+            few: Whether these rows are known to be small, whatever their history.
         """
         if self.plan.persisted(node):
-            return folded(engine, self.changelog(node), at, choose)
+            return folded(engine, self.changelog(node), at, choose, few=few)
         if choose is None or len(node.inputs) > 1 or node.operator.output.key != node.operator.inputs[0].key:
             found = _images_of_live(node, self._inputs(node, lambda above: self.live(engine, above, values, at)), values)
             return found if choose is None else choose(found)
@@ -250,16 +251,18 @@ def stored_rows(engine: Engine, table: ChangelogTable, epochs: tuple[int, int] |
     return Rows(engine, frame=table.read(engine, epochs=epochs, at=at))
 
 
-def folded(engine: Engine, table: ChangelogTable, at: int | None = None, choose: Choose | None = None) -> Rows:
+def folded(engine: Engine, table: ChangelogTable, at: int | None = None, choose: Choose | None = None, *, few: bool = False) -> Rows:
     """The live rows of a table, rejects among them.
 
-    Few rows are folded on the driver. Of many rows, the keys that few retractions took back come from there, so that the rows need no shuffle.
+    Few op rows are folded on the driver, and more of them where the live rows are known to be `few`. Of many rows, the keys that few retractions
+    took back come from there, so that the rows need no shuffle.
     """
-    if engine.limits.are_small(table.statistics.rows()):
-        rows = fold(Rows(engine, table.read_arrow(at=at)))
-        return rows if choose is None else choose(rows)
+    rows, limits = table.statistics.rows(), engine.limits
+    if limits.are_small(rows) or (few and rows <= limits.driver_rows):
+        live = fold(Rows(engine, table.read_arrow(at=at)))
+        return live if choose is None else choose(live)
     most = table.statistics.retractions()
-    taken = engine.from_arrow(table.taken_back(at)) if most > 0 and engine.limits.are_small(most) else None
+    taken = engine.from_arrow(table.taken_back(at)) if most > 0 and limits.are_small(most) else None
     narrow = as_it_is if choose is None else lambda frame: choose(Rows(engine, frame=frame)).as_frame()
     return Rows(engine, frame=spark_algebra.fold(table.read(engine, at=at), has_negatives=most > 0, taken=taken, narrow=narrow))
 

@@ -114,7 +114,8 @@ def output_rows(run: RunState, node: Node, output: Output, *, marked: bool = Fal
     """
     order = [name for name in FILE_ORDER if name == "_key" or name in output.output.hidden]
     names = [*order, *(name for name in ("_widened", "_doc", "_split") if name in output.output.hidden), *output.projection.data]
-    rows = accepted(run.tables.live(run.engine, node, run.values))
+    few = run.engine.limits.are_small(run.live_rows.get(node.name))
+    rows = accepted(run.tables.live(run.engine, node, run.values, few=few))
     if marked:
         frame, path = file_of(rows.as_frame(), output.output, run.values.labels)
         rows = Rows(run.engine, frame=frame.withColumn(ORIGIN, path))
@@ -123,7 +124,7 @@ def output_rows(run: RunState, node: Node, output: Output, *, marked: bool = Fal
         rows = Rows(run.engine, frame=_with_provenance(run, node, rows.as_frame(), epochs))
         names += PROVENANCE
     rows = rows.select(names)
-    if not run.engine.limits.are_small(run.live_rows.get(node.name)):
+    if not few:
         return OutputRows(None, rows.as_frame().orderBy(*(F.col(name) for name in order)))
     table = rows.as_table()
     position = pl.DataFrame({name: table.column(name) for name in order}).with_row_index("at").sort(order)["at"]

@@ -401,9 +401,10 @@ class ChangelogTable:
                 self._commit("optimize", table, lambda: table.optimize.compact(target_size=target_bytes, commit_properties=self._once()))
 
     def compact_if_fragmented(self) -> None:
-        """Compact the small files where there are many, in a new version. Large files stay unchanged."""
-        if maintenance.is_fragmented(self.data_files().values()):
-            self.optimize(maintenance.SMALL_FILE)
+        """Compact the small files where there are many, in a new version. Files that are large beside them stay unchanged."""
+        below = maintenance.fragmented_below(self.data_files().values())
+        if below:
+            self.optimize(below)
 
     def replace_before(self, rows: DataFrame | pa.Table, epoch: int, *, distinct: Collection[str] = (), given: str | None = None) -> None:
         """Replace all rows of earlier epochs by these rows, which have `_epoch`, in a new version. One durable step.

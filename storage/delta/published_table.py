@@ -14,7 +14,7 @@ from storage import durable
 from storage.delta.copy_on_write import Rewriting
 from storage.delta.data_files import FILE_BYTES, TableFiles
 from storage.delta.external_table import QUIET
-from storage.delta.maintenance import SMALL_FILE, is_fragmented
+from storage.delta.maintenance import fragmented_below
 from storage.delta.multisets import Leaving
 from storage.delta.scan import add_actions
 from storage.errors import storing
@@ -130,8 +130,9 @@ class PublishedTable:
     def _compact(self) -> None:
         """Compact small files where there are many; no row changes."""
         table = self._known()
-        if is_fragmented(size for (size,) in add_actions(table, "size_bytes")) and self._plain():
-            self._commit("optimize", partial(table.optimize.compact, target_size=SMALL_FILE))
+        below = fragmented_below(size for (size,) in add_actions(table, "size_bytes"))
+        if below and self._plain():
+            self._commit("optimize", partial(table.optimize.compact, target_size=below))
 
     def _known(self) -> DeltaTable:
         assert self._table is not None  # callers check `exists`

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from changelog.lazy_imports import pa
 from storage import durable
 from storage.delta.columns import declared, new_fields
-from storage.delta.maintenance import MANY_FILES, PROPERTIES
+from storage.delta.maintenance import PROPERTIES, fragmented_below
 from storage.delta.scan import Within, add_actions, values
 from storage.delta.up_to_date import bring_up_to_date
 from storage.engines.machine import require_for_tables
@@ -131,18 +131,19 @@ class Ledger:
         with storing(self.uri):
             return int(self._table().version())
 
-    def compact(self) -> None:
-        """Compact the entries into few files. One durable step."""
+    def compact(self, target_bytes: int | None = None) -> None:
+        """Compact the entries into few files, or only files with fewer bytes than this. One durable step."""
         with storing(self.uri):
             table = self._table()
-            durable.step("optimize:ledger", table.optimize.compact)
+            durable.step("optimize:ledger", lambda: table.optimize.compact(target_size=target_bytes))
 
     def compact_if_fragmented(self) -> bool:
-        """Compact the entries if they lie in many files, and return whether they did."""
-        fragmented = self.files() > MANY_FILES
-        if fragmented:
-            self.compact()
-        return fragmented
+        """Compact the small files if there are many, and return whether there were."""
+        with storing(self.uri):
+            below = fragmented_below(size for (size,) in add_actions(self._table(), "size_bytes"))
+        if below:
+            self.compact(below)
+        return below is not None
 
     def verify_chain(self) -> list[ChainFault]:
         """Return the faults in the chain of hashes."""

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 
 import orjson
 import pyarrow as pa
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from storage.delta import maintenance
 from storage.delta.changelog_table import ChangelogTable
-from storage.delta.maintenance import MANY_FILES
+from storage.delta.maintenance import MANY_FILES, SMALL_FILE
 from storage.state.entry import Entry
 from storage.state.integrity import anchor_ledger, check_ledger_files, check_tables, seal_tables
 from storage.state.ledger import Ledger
 from storage.state.location import State
+from tests.support.examples import examples
 
 if TYPE_CHECKING:
     import pytest
@@ -73,6 +76,39 @@ def test_large_files_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.Monkey
     assert table.statistics.files() == 2
     assert first in table._required().file_uris()
     assert table.statistics.rows() == 5_000 + MANY_FILES + 1
+
+
+@given(sizes=st.lists(st.integers(400, 6 << 20), max_size=30))
+@example(sizes=[1_000] * 40)
+@example(sizes=[1_000] * 10 + [40_000])
+@example(sizes=[1_000] * 10 + [40_001])
+@example(sizes=[4_000 * 4**tier for tier in range(6)] + [4_000] * 6)
+@example(sizes=[(4 << 20) - 1] * 11)
+@examples(200, 50)
+def test_files_of_about_one_size_are_compacted_into_few(sizes: list[int]) -> None:
+    """A file is written anew only with smaller ones that are a quarter of it, or with larger ones. Few files are left out."""
+    below = maintenance.fragmented_below(iter(sizes))
+    small = [size for size in sizes if size < SMALL_FILE]
+    assert (below is None) == (len(small) <= MANY_FILES)
+    if below is not None:
+        together, left = [size for size in small if size < below], [size for size in small if size >= below]
+        assert len(together) > 1
+        assert max(together) <= 4 * (sum(together) - max(together))
+        assert len(left) < MANY_FILES
+        assert all(size > 4 * sum(together) for size in left)
+
+
+def test_what_small_runs_write_anew_does_not_grow_with_the_table() -> None:
+    files, written = list[int](), 0
+    for _ in range(400):
+        files.append(10_000)
+        below = maintenance.fragmented_below(files)
+        if below is not None:
+            together = sum(size for size in files if size < below)
+            files, written = [*(size for size in files if size >= below), together], written + together
+        assert len(files) <= MANY_FILES
+    assert sum(files) == 400 * 10_000
+    assert written < 6 * sum(files)  # the whole table each time: 21 times
 
 
 def test_a_changed_checkpoint_is_found(tmp_path: Path) -> None:
