@@ -73,7 +73,7 @@ def _texts(plan: Plan, result: RunResult) -> Iterator[str]:
     """The preview of each output, under its name where there are several."""
     for name, path in result.outputs.items():
         assert isinstance(path, Path)  # `limited` has outputs written to a folder
-        files = sorted(path.parent.glob(f"{path.stem}*")) if not path.exists() else [path]
+        [file] = path.parent.iterdir()  # one part where it is split
         if len(result.outputs) > 1:
             yield HEADING.format(name=name)
-        yield from (one.read_text(encoding="utf-8") for one in files)
+        yield file.read_text(encoding="utf-8")

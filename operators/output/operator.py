@@ -138,9 +138,11 @@ class Output(Operator):
         return (f"format: {self.config.type}, {where}", f"columns: {', '.join(self.projection.data)}", *((f"sorted by: {order}",) if order else ()), *((f"closed: {self.config.closed.when}",) if self.config.closed else ()))
 
     def previewed(self, records: int, folder: Path) -> Self:
-        """The same output into a file of its own in a folder: JSON lines where its format is no text."""
+        """The same output into one file, alone in a folder of its own, and nothing else: JSON lines where its format is no text."""
         shown = {} if formats.writer_type(self.config.type).legible else {"type": "json", "options": {"format": "ndjson"}}
-        place = {"path": str(folder / f"{self.name}.preview"), "if_exists": "overwrite", "write_meta": False, "connection": None, "table": None}
+        place = {"path": str(folder / self.name / "preview"), "if_exists": "overwrite", "write_meta": False, "changelog": None, "connection": None, "table": None}
+        if self.config.split:
+            place["split"] = self.config.split.model_copy(update={"max_records": None, "max_bytes": None})
         return self.with_attributes(config=self.config.model_copy(update=place | shown))
 
     def projected(self, frame: DataFrame, beside: Sequence[Column] = ()) -> DataFrame:
