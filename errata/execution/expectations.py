@@ -11,6 +11,7 @@ from errata.core.events import Event
 from errata.core.failures import Stopped
 from errata.plan.expectations import PlannedExpectation, expectations_of
 from errata.plan.plan import Node, Plan
+from errata.rollback.cell_texts import value_in_words
 from errata.state.run_state import RunState
 from operators.expect.measures import FreshnessMeasured
 from operators.expect.rows import CATEGORY
@@ -19,6 +20,8 @@ from storage.values.python_rows import dictionaries
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from cxl.types.types import Type
 
 FAILING, STALE = "failing", "stale_from"
 """Members of the ledger's record of a node: failing rows by expectation; when its newest row turns too old, in microseconds since 1970."""
@@ -121,15 +124,15 @@ def in_words(one: PlannedExpectation, failing: int | None) -> str:
 def _examples(run: RunState, plan: Plan, one: PlannedExpectation) -> Iterator[str]:
     """The first failing rows, in the order of the node."""
     node = plan[one.at]
-    names = list(node.operator.output.data)
-    frame = run.tables.live(run.engine, node, run.values).as_frame().orderBy("_key").select(*map(column, names)).limit(EXAMPLES)
+    types = node.operator.output.data
+    frame = run.tables.live(run.engine, node, run.values).as_frame().orderBy("_key").select(*map(column, types)).limit(EXAMPLES)
     for row in dictionaries(run.engine.to_arrow(frame)):
-        yield f"failing row: {', '.join(f'{name}={_shown(value)}' for name, value in row.items())}"
+        yield f"failing row: {', '.join(f'{name}={_shown(value, types[name])}' for name, value in row.items())}"
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Any, type_: Type) -> str:
     """A value on one line, cut where it is long."""
-    text = "null" if value is None else str(value).replace("\n", " ")
+    text = value_in_words(value, type_).replace("\n", " ")
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 

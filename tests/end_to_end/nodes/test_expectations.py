@@ -227,6 +227,30 @@ def test_a_stop_commits_nothing_and_shows_failing_rows(tmp_path: Path) -> None:
     assert (folder.run().epoch, folder.text("result.csv").count("\n")) == (2, 3)
 
 
+def test_failing_rows_show_values_as_outputs_write_them(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write(
+        "pipeline.yaml",
+        "pipeline: { name: shown }\n"
+        "nodes:\n"
+        "  - type: source\n"
+        "    name: orders\n"
+        "    config:\n"
+        "      name: orders\n"
+        "      type: json\n"
+        "      path: orders.jsonl\n"
+        "      options: { format: ndjson }\n"
+        "      schema: [{ name: id, type: int }, { name: paid, type: bool }, { name: rate, type: float }, { name: at, type: date_time }, { name: more, type: any }]\n"
+        "    expect: [{ range: { column: id, min: 1 }, severity: stop }]\n"
+        "  - { type: output, name: out, input: orders, config: { name: out, type: csv, path: out.csv } }\n",
+    )
+    folder.write("orders.jsonl", '{"id": 0, "paid": true, "rate": 2.0, "at": "2026-02-01T10:00:00Z", "more": false}\n{"id": -1, "paid": null, "rate": 1e21, "at": null, "more": "x\\ny"}\n')
+    code, _, err = words(folder, "run")
+    assert code == 3
+    assert "failing row: id=0, paid=true, rate=2, at=2026-02-01T10:00:00, more=false\n" in err
+    assert "failing row: id=-1, paid=null, rate=1000000000000000000000, at=null, more=x y\n" in err
+
+
 def test_a_stop_that_was_a_warning_ends_a_run_without_news(tmp_path: Path) -> None:
     folder = plain(tmp_path, "{ range: { column: amount, min: 0 } }")
     assert folder.run().expectations == {"orders.range_amount": 1}
